@@ -1,0 +1,1 @@
+"""The edge: settings, pages for people, the API for agents, and the processes that serve them."""

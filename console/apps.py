@@ -1,0 +1,8 @@
+"""Registers the edge as a Django app."""
+
+from django.apps import AppConfig
+
+
+class ConsoleConfig(AppConfig):
+    name = "console"
+    label = "console"

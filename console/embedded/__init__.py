@@ -1,0 +1,1 @@
+"""The parts that come with the product: PostgreSQL, Valkey, secrets, and the supervisor that keeps them running."""

@@ -1,0 +1,28 @@
+"""Turns a database URL into Django's shape, and says plainly what is wrong with it."""
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from console.embedded.errors import Trouble
+
+PLAIN_KEYS = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+
+
+def database(url: str, *, variable: str, pool: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A DATABASES entry for `url`; `variable` is named in the sentence if the URL cannot be read."""
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise Trouble(f"{variable} must begin with postgresql://; Steadyhand keeps its facts in PostgreSQL only.")
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise Trouble(
+            f"{variable} is not a PostgreSQL URL; write postgresql://user:password@host/database."
+        ) from error
+    options: dict[str, Any] = {k: v for k, v in parts.items() if k not in PLAIN_KEYS}
+    options.setdefault("connect_timeout", 5)
+    if pool is not None:
+        options["pool"] = pool
+    plain = {PLAIN_KEYS[k]: v for k, v in parts.items() if k in PLAIN_KEYS}
+    return {"ENGINE": "django.db.backends.postgresql", **plain, "OPTIONS": options}

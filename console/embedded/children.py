@@ -1,0 +1,96 @@
+"""Who runs, as data: the commands of the services, the console's processes, and the demo's."""
+
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.embedded import postgres, valkey
+from console.embedded.places import Places
+from console.embedded.supervisor import Child, Stay
+
+BASE = Path(__file__).resolve().parent.parent.parent
+MANAGE = [sys.executable, str(BASE / "manage.py")]
+CELERY = [sys.executable, "-m", "celery", "--quiet", "-A", "console.celery"]
+
+
+# An address that means "every interface" is asked on this machine's own.
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One start: where, on which address, and with which inherited socket."""
+
+    places: Places
+    web_socket: int
+    host: str
+    port: int
+    demo: bool = False
+    sandbox_port: int = 0
+
+    @property
+    def reached_at(self) -> str:
+        """Host and port as this machine asks for it."""
+        host = EVERYWHERE.get(self.host, self.host)
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.reached_at}"
+
+
+def database(places: Places) -> Child:
+    command = postgres.command(places.postgres_data, places.sockets)
+    return Child("postgres", command, stop=signal.SIGINT, tied=False, service=True)
+
+
+def broker(places: Places) -> Child:
+    return Child("valkey", valkey.command(places.valkey_data, places.valkey_socket), service=True)
+
+
+def residents(plan: Plan) -> list[Child]:
+    """The console's own processes, in the order they start."""
+    return [
+        web(plan),
+        Child("worker", [*CELERY, "worker", "--concurrency=2", "--without-gossip", "--without-mingle",
+                         "--without-heartbeat", "--pidfile="]),
+        # The schedule lives in memory: a file of it may be torn by a kill.
+        Child("beat", [*CELERY, "beat", "--scheduler=celery.beat:Scheduler", "--pidfile="]),
+    ]  # fmt: skip
+
+
+def web(plan: Plan) -> Child:
+    gunicorn = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=fd://{plan.web_socket}"]
+    gunicorn += ["--worker-class=gthread", "--workers=2", "--threads=8", "--graceful-timeout=5"]
+    gunicorn += ["--no-control-socket", "--log-level=warning"]
+    return Child("web", gunicorn, env={"STEADYHAND_POOL": "1"}, passes=(plan.web_socket,))
+
+
+def demo_services(plan: Plan) -> list[Child]:
+    """The small outside world: its own process, its own ledger."""
+    sandbox = [sys.executable, "-m", "sandbox", "--port", str(plan.sandbox_port), "--steadyhand", plan.address]
+    return [Child("sandbox", [*sandbox, "--data", str(plan.places.home / "sandbox")])]
+
+
+def demo_guests(plan: Plan) -> list[Child]:
+    """The agent that works the demo's cases; it may end when they are done."""
+    return [Child("agent", [_agent_python(), "-m", "demo.agent"], stay=Stay.GUEST)]
+
+
+def step(name: str, *arguments: str) -> Child:
+    """A management command that runs once."""
+    return Child(name, [*MANAGE, *arguments], stay=Stay.ONCE)
+
+
+def steps_after_start(plan: Plan) -> list[Child]:
+    """What is said or prepared once the console answers."""
+    if plan.demo:
+        return [step("demo", "load_demo", "--address", plan.address)]
+    return [step("invite", "invite_admin", "--quiet-if-known", "--address", plan.address)]
+
+
+def _agent_python() -> str:
+    """The agent's own environment, with its framework; ours if it was not made."""
+    own = BASE / ".venv-openai_agents" / "bin" / "python"
+    return str(own) if own.exists() else sys.executable

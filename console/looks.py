@@ -1,0 +1,281 @@
+"""How each state looks: the one mapping from a state's name to its colour class, icon and word.
+
+A template asks for the badge of a look; it never compares a state. Solid means that a record proves the state
+or that a person decided it; a look that is not solid is drawn with a dashed edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+MEANINGS = ("ok", "unk", "warn", "bad", "move", "idle")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one state looks like: a meaning (see MEANINGS), a lucide icon name, a word, and whether it is proven."""
+
+    css: str
+    icon: str
+    word: str
+    solid: bool = True
+
+    def saying(self, word: str) -> Look:
+        """The same look with another word: the badge keeps its meaning and says what exactly came back."""
+        return replace(self, word=word)
+
+
+Looks = Mapping[str, Look]
+
+
+def _table(**looks: Look) -> Looks:
+    return MappingProxyType(looks)
+
+
+PROVEN = Look("ok", "circle-check", "Proven")
+UNKNOWN = Look("unk", "circle-question-mark", "Unknown", solid=False)
+PLANNED = Look("idle", "circle-dashed", "Planned", solid=False)
+PENDING = Look("idle", "circle-dashed", "Pending", solid=False)
+REQUESTED = Look("idle", "arrow-right", "Requested", solid=False)
+DISPATCHED = Look("move", "send", "Dispatched", solid=False)
+WAITING = Look("move", "clock", "Waiting")
+STILL_TRYING = Look("move", "rotate-cw", "Still trying")
+CONFLICT = Look("bad", "circle-x", "Conflict")
+PARTLY = Look("warn", "circle-slash", "Partly")
+COMPENSATED = Look("ok", "undo-2", "Compensated")
+UNDOING = Look("move", "undo-2", "Undoing", solid=False)
+IRREVERSIBLE = Look("idle", "lock", "Irreversible")
+BLOCKED = Look("idle", "ban", "Blocked")
+REFUSED = Look("bad", "circle-x", "Refused")
+FAILED = Look("bad", "circle-x", "Failed")
+APPROVAL = Look("warn", "user-check", "Needs approval")
+CHECK_FIRST = Look("unk", "scan-search", "Check first", solid=False)
+CHECKING = Look("move", "scan-search", "Checking", solid=False)
+HELD = Look("warn", "hand", "Held for a person")
+CHANGED_MARK = Look("warn", "triangle-alert", "Changed")
+NEW_MARK = Look("warn", "triangle-alert", "New")
+SECOND_PERSON = Look("warn", "user-check", "Second person")
+AGREES = Look("ok", "circle-check", "Agrees with the ledger")
+DISAGREES = Look("bad", "circle-x", "Does not agree with the ledger")
+NOT_TOLD = Look("idle", "circle-minus", "Told nothing yet")
+
+RUN = _table(
+    planning=Look("idle", "circle-dashed", "Planning", solid=False),
+    executing=Look("move", "refresh-cw", "Running"),
+    waiting_for_tool=Look("move", "send", "Waiting for tool", solid=False),
+    verifying=Look("move", "scan-search", "Verifying", solid=False),
+    recovering=STILL_TRYING,
+    escalated=Look("warn", "hand", "Escalated"),
+    compensating=UNDOING,
+    cancelling=Look("move", "circle-slash", "Cancelling", solid=False),
+    completed=Look("ok", "circle-check", "Completed"),
+    failed=FAILED,
+    cancelled=Look("idle", "circle-minus", "Cancelled"),
+)
+
+OUTCOME = _table(
+    ok=Look("ok", "circle-check", "ok"),
+    retryable=Look("move", "rotate-cw", "retryable"),
+    needs_input=Look("warn", "message-square", "needs_input"),
+    needs_human=Look("warn", "hand", "needs_human"),
+    fatal=Look("bad", "circle-x", "fatal"),
+    cancelled=Look("idle", "circle-minus", "cancelled"),
+)
+
+ACTION = _table(
+    proposed=Look("idle", "circle-dashed", "Proposed", solid=False),
+    rejected=REFUSED,
+    awaiting_approval=APPROVAL,
+    approved=Look("idle", "user-check", "Approved"),
+    permitted=DISPATCHED,
+    succeeded=PROVEN,
+    refused_transient=STILL_TRYING.saying("Refused for now"),
+    refused_permanent=REFUSED,
+    unknown=UNKNOWN,
+    probing=CHECKING,
+    partial=PARTLY.saying("Partly, so far"),
+    partial_final=PARTLY.saying("Partly done"),
+    conflict=CONFLICT,
+    absent=UNKNOWN.saying("Not found yet"),
+    absent_final=Look("idle", "circle-minus", "Did not happen"),
+    processing=Look("unk", "hourglass", "In progress", solid=False),
+    probe_failed=UNKNOWN.saying("Look-up failed"),
+    held=HELD,
+    void=Look("idle", "circle-minus", "Void"),
+    compensating=UNDOING,
+    compensated=COMPENSATED,
+    compensation_held=Look("warn", "circle-slash", "Undo stopped"),
+)
+
+EFFECT = _table(
+    planned=PLANNED,
+    pending=PENDING,
+    dispatched=DISPATCHED,
+    proven=PROVEN,
+    verified=Look("ok", "circle-check", "Verified"),
+    unknown=UNKNOWN,
+    partial=PARTLY.saying("Partly done"),
+    conflict=CONFLICT,
+    compensating=UNDOING,
+    compensated=COMPENSATED,
+    partly_compensated=PARTLY.saying("Partly compensated"),
+    irreversible=IRREVERSIBLE,
+    absent=Look("idle", "circle-minus", "Did not happen"),
+    refused=REFUSED,
+    blocked=BLOCKED,
+    skipped=Look("idle", "circle-minus", "Skipped"),
+    settle_first=UNKNOWN.saying("Settle first"),
+)
+
+TASK = _table(
+    open=Look("warn", "hand", "Open"),
+    claimed=Look("idle", "user-check", "Claimed"),
+    awaiting_approval=APPROVAL,
+    executing=Look("move", "refresh-cw", "Being carried out"),
+    resolved=Look("ok", "circle-check", "Resolved"),
+    reopened=Look("warn", "hand", "Reopened"),
+)
+
+ATTEMPT = _table(
+    dispatched=DISPATCHED,
+    not_sent=Look("idle", "circle-minus", "Not sent"),
+    unknown=UNKNOWN.saying("Timed out after dispatch"),
+    ok_valid=Look("ok", "circle-check", "Valid reply"),
+    ok_invalid=UNKNOWN.saying("Reply proves nothing"),
+    transient_reject=WAITING.saying("Refused for now"),
+    permanent_reject=REFUSED,
+    policy_denied=Look("bad", "circle-x", "Refused by policy"),
+)
+
+VERDICT = _table(
+    none=Look("unk", "circle-question-mark", "No look-up yet", solid=False),
+    present=Look("ok", "circle-check", "Found once"),
+    present_final=Look("ok", "circle-check", "Found once, final"),
+    absent=UNKNOWN.saying("Not found, not final"),
+    absent_final=Look("idle", "circle-minus", "Not there, final"),
+    partial=PARTLY.saying("Partly, not final"),
+    partial_final=PARTLY.saying("Partly, final"),
+    processing=Look("unk", "hourglass", "Still in progress", solid=False),
+    conflict=CONFLICT,
+    probe_failed=UNKNOWN.saying("Look-up failed"),
+)
+
+DECISION = _table(
+    requested=REQUESTED,
+    running=DISPATCHED,
+    done=Look("idle", "circle-minus", "Done"),
+    refused=REFUSED,
+    failed=FAILED,
+)
+
+ANYTHING_CHANGED = _table(
+    no=Look("idle", "circle-minus", "No"),
+    yes=Look("ok", "circle-check", "Yes, proven"),
+    unknown=UNKNOWN,
+    partly=PARTLY.saying("Partly"),
+    partly_undone=PARTLY.saying("Partly undone"),
+    undone=COMPENSATED,
+    conflict=CONFLICT,
+)
+
+RETRY_SAFE = _table(
+    yes=Look("ok", "circle-check", "Yes"),
+    same_id=Look("ok", "circle-check", "Yes, same id"),
+    not_yet=Look("warn", "hourglass", "Not yet"),
+    check_first=CHECK_FIRST,
+    no=Look("bad", "ban", "No"),
+    after_approval=Look("warn", "user-check", "After approval"),
+    after_input=Look("idle", "message-square", "After input"),
+    nothing_to_retry=Look("idle", "circle-minus", "Nothing to retry"),
+)
+
+WORLD = _table(
+    possible=Look("unk", "circle-question-mark", "Possible", solid=False),
+    ruled_out=Look("idle", "x", "Ruled out"),
+    proven=PROVEN,
+)
+
+EXCEEDS = _table(
+    nothing=Look("ok", "circle-check", "Nothing"),
+    exceeds=Look("bad", "circle-x", "Exceeds"),
+    unchecked=Look("idle", "circle-minus", "No limit recorded"),
+)
+
+NOTICE = _table(
+    requested=Look("idle", "arrow-right", "Requested"),
+    dispatched=Look("move", "send", "Dispatched"),
+    verified=Look("ok", "circle-check", "Verified"),
+    race=Look("idle", "info", "Somebody was faster"),
+    info=Look("idle", "info", "Note"),
+    moved=Look("warn", "triangle-alert", "The evidence moved"),
+    stale=Look("warn", "triangle-alert", "Not live"),
+    refused=Look("bad", "circle-alert", "Refused"),
+)
+
+ACTOR = _table(
+    person=Look("idle", "user", "person"),
+    agent=Look("idle", "bot", "agent"),
+    rule=Look("idle", "scroll-text", "rule"),
+    timer=Look("idle", "clock", "timer"),
+    connector=Look("idle", "plug", "connector"),
+    worker=Look("idle", "settings", "worker"),
+)
+
+TABLES: Mapping[str, Looks] = MappingProxyType(
+    {
+        "run": RUN,
+        "outcome": OUTCOME,
+        "action": ACTION,
+        "effect": EFFECT,
+        "task": TASK,
+        "attempt": ATTEMPT,
+        "verdict": VERDICT,
+        "decision": DECISION,
+        "anything_changed": ANYTHING_CHANGED,
+        "retry_safe": RETRY_SAFE,
+        "world": WORLD,
+        "exceeds": EXCEEDS,
+        "notice": NOTICE,
+        "actor": ACTOR,
+    }
+)
+
+VERB_ICONS: Mapping[str, str] = MappingProxyType(
+    {
+        "claim": "user-check",
+        "release": "log-out",
+        "assign": "user",
+        "reconcile": "scan-search",
+        "retry": "rotate-cw",
+        "replay": "rotate-cw",
+        "resume": "play",
+        "compensate": "undo-2",
+        "waive": "circle-minus",
+        "attest": "file-text",
+        "request_input": "message-square",
+        "provide_input": "message-square",
+        "approve": "circle-check",
+        "reject": "circle-x",
+        "cancel": "circle-x",
+        "discard": "trash-2",
+        "top_up": "plus",
+        "hold_circuit": "pause",
+        "release_circuit": "play",
+        "set_stop": "octagon-pause",
+        "lift_stop": "play",
+        "comment": "message-square",
+        "snooze": "alarm-clock-off",
+        "reopen": "hand",
+        "open": "arrow-right",
+    }
+)
+
+
+def look(kind: str, state: str) -> Look:
+    """The look of `state` in the table `kind`; a LookupError names the pair when nobody gave it a look."""
+    try:
+        return TABLES[kind][state]
+    except KeyError:
+        raise LookupError(f"no look for the {kind} state {state!r}: add it to console/looks.py") from None

@@ -1,0 +1,23 @@
+"""Prints the one-time link that makes the first admin."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from console import invitation
+
+
+class Command(BaseCommand):
+    help = "Print a one-time link for the first admin; it works for a day and only while nobody can sign in."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--address", default="http://127.0.0.1:8000", help="where the console is reached")
+        parser.add_argument("--quiet-if-known", action="store_true", help="say nothing if somebody exists")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        if options["quiet_if_known"] and invitation.somebody_exists():
+            return
+        # Written by hand rather than reversed: the page may be served under another host's address.
+        link = f"{options['address'].rstrip('/')}/first-admin/{invitation.issue()}/"
+        self.stdout.write(f"Nobody can sign in yet. Make the first admin here, once, within a day:\n  {link}\n")

@@ -1,0 +1,88 @@
+"""The Queue page: cause groups, the open group's tasks, tabs and the bar that announces new work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from console.looks import Look
+from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, Tab, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task of an open group. `owner` None writes "Unowned"; `owner_note` is "24 min left", "is deciding"."""
+
+    number: str
+    title: str
+    url: str
+    changed: Look
+    retry: Look
+    at_risk: list[Money]
+    last_seen_at: datetime
+    sla: Sla
+    owner: Person | None = None
+    owner_note: str = ""
+    claim: Verb | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One cause: tenant, workflow, reason code and tool, with what its tasks have in common.
+
+    `key` is safe in an id attribute. `toggle_url` opens or closes it without script. `rows` is empty while
+    closed; `more` is how many further tasks stand behind `more_url`. `verb` is set only when all members share
+    it, otherwise `url` is offered as "Open".
+    """
+
+    key: str
+    title: str
+    url: str
+    toggle_url: str
+    tenant: str
+    reason_code: str
+    tool: str
+    workflow: str
+    changed: Look
+    retry: Look
+    count: int
+    at_risk: list[Money]
+    first_seen_at: datetime
+    last_seen_at: datetime
+    sla: Sla
+    owner: Person | None = None
+    owner_note: str = ""
+    verb: Verb | None = None
+    open: bool = False
+    rows: list[Row] = field(default_factory=list)
+    more: int = 0
+    more_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """The bar on top of the table: "4 new tasks in 2 causes"; `url` reloads the list with them."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage:
+    """Context name `page` of task/list.html. `summary` is "37 tasks in 7 causes"; `sums` the money by currency.
+
+    `unreadable` lists ids of records that could not be read; each is shown as a row of its own.
+    """
+
+    title: str
+    summary: str
+    sums: list[Money]
+    tabs: list[Tab]
+    groups: list[Group]
+    live: Live
+    sort: str = "Consequence, then SLA left"
+    filters: list[Link] = field(default_factory=list)
+    news: News | None = None
+    empty: Empty | None = None
+    flashes: list[Flash] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)

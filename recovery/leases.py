@@ -1,0 +1,39 @@
+"""What becomes of a call whose lease ran out without a report: unknown for a write, repeatable for a read (I1, F004)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from recovery import settle
+from runs import record
+from runs.models import Action, Attempt, Run
+from runs.querysets import database_now
+from runs.record import TIMER
+
+
+def expire_of_run(run: Run) -> int:
+    """End every attempt of this run whose lease is over; the run is locked. Returns how many there were."""
+    expired = list(
+        Attempt.objects.filter(run=run, ended_at__isnull=True, lease_until__lte=database_now()).select_related(
+            "action"
+        )
+    )
+    for attempt in expired:
+        _expire(run, attempt)
+    return len(expired)
+
+
+def _expire(run: Run, attempt: Attempt) -> None:
+    """The bounds run from the lease's end, not from the moment that somebody noticed it (DECISIONS 2)."""
+    action = attempt.action
+    reason = "external_outcome_unknown" if action.effect == "write" else "provider_unavailable"
+    ended: datetime = attempt.lease_until
+    if not record.end_attempt(attempt, fence=attempt.fence, ended_at=ended, observed="unknown", reason_code=reason):
+        return
+    run.refresh_from_db()
+    action = Action.objects.get(pk=action.pk)
+    record.write_event(
+        run, "lease_expired", TIMER, action=action, from_state=action.state, to_state=action.state,
+        reason="No report came before the lease ended.", data={"attempt": attempt.number, "step": action.step},
+    )  # fmt: skip
+    settle.settle(run, action, TIMER)

@@ -1,0 +1,58 @@
+"""The tenant wall around tasks and decisions, their moves, and the two questions asked from outside the wall."""
+
+from django.db import migrations
+
+from runs import ddl
+
+TABLES = ("humantask", "decision", "comment")
+LINKS = (
+    ("recovery_humantask", "run_id", "runs_run"),
+    ("recovery_humantask", "action_id", "runs_action"),
+    ("recovery_decision", "run_id", "runs_run"),
+    ("recovery_decision", "action_id", "runs_action"),
+    ("recovery_decision", "task_id", "recovery_humantask"),
+    ("recovery_comment", "task_id", "recovery_humantask"),
+)
+
+# A sweep or a worker knows no tenant yet. These functions answer with ids and nothing else; they run as the owner,
+# whom the read policies below let see the few tables that the answer needs (SEC-29).
+QUESTIONS = """
+CREATE POLICY ids_for_the_sweep ON runs_attempt FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY ids_for_the_sweep ON runs_action FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY ids_for_the_sweep ON recovery_humantask FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY ids_for_the_sweep ON recovery_decision FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY ids_for_the_door ON runs_tenant FOR SELECT TO CURRENT_USER USING (true);
+
+CREATE FUNCTION app_due_tenants() RETURNS SETOF uuid LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  SELECT tenant_id FROM runs_attempt WHERE ended_at IS NULL AND lease_until <= app_now()
+  UNION SELECT tenant_id FROM runs_action WHERE due_at <= app_now()
+  UNION SELECT tenant_id FROM recovery_humantask WHERE state = 'claimed' AND claimed_until <= app_now()
+  UNION SELECT tenant_id FROM recovery_decision
+        WHERE state IN ('requested', 'running') AND nudged_at <= app_now() - interval '5 seconds'
+$$;
+
+CREATE FUNCTION app_tenant_of_decision(wanted uuid) RETURNS uuid LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$ SELECT tenant_id FROM recovery_decision WHERE id = wanted $$;
+
+CREATE FUNCTION app_tenant_of_slug(wanted text) RETURNS uuid LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = public, pg_temp AS $$ SELECT id FROM runs_tenant WHERE slug = wanted $$;
+"""
+
+
+def statements() -> str:
+    return "\n".join(
+        [
+            *(ddl.wall(f"recovery_{name}") for name in TABLES),
+            *(ddl.link(table, column, target) for table, column, target in LINKS),
+            ddl.append_only("recovery_comment"),
+            ddl.fill_moves("task", "decision"),
+            ddl.held_moves("recovery_humantask", "task"),
+            ddl.held_moves("recovery_decision", "decision"),
+            QUESTIONS,
+        ]
+    )
+
+
+class Migration(migrations.Migration):
+    dependencies = [("recovery", "0002_initial"), ("runs", "0002_wall")]
+    operations = [migrations.RunSQL(statements(), migrations.RunSQL.noop)]

@@ -1,0 +1,139 @@
+"""What people decide about, and what they decided."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from runs.models import Action, Run, TenantRow
+from runs.querysets import database_now
+from runs.states import TASK_OPEN
+
+
+class HumanTask(TenantRow):
+    """A question that only a person may answer; one open per run and cause, and never without an owner (I2)."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="tasks", db_constraint=False, db_index=False)
+    action = models.ForeignKey(
+        Action, null=True, on_delete=models.PROTECT, related_name="tasks", db_constraint=False, db_index=False
+    )
+    number = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=30)
+    cause = models.CharField(max_length=120)
+    reason_code = models.CharField(max_length=40)
+    workflow_name = models.CharField(max_length=80)
+    tool = models.CharField(max_length=120, blank=True)
+    state = models.CharField(max_length=20, default="open")
+    version = models.PositiveIntegerField(default=0)
+    owner_team = models.CharField(max_length=80)
+    claimed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+    )
+    claimed_until = models.DateTimeField(null=True, blank=True)
+    consequence = models.PositiveSmallIntegerField(default=0)
+    value_minor = models.BigIntegerField(null=True, blank=True)
+    currency = models.CharField(max_length=3, blank=True)
+    opened_at = models.DateTimeField(db_default=database_now())
+    due_at = models.DateTimeField()
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    resolution = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "run", "cause"],
+                condition=Q(state__in=TASK_OPEN),
+                name="one_open_task_per_cause",
+            ),
+            models.UniqueConstraint(fields=["tenant", "number"], name="task_number_once"),
+            models.CheckConstraint(condition=~Q(owner_team=""), name="task_has_an_owner"),
+            models.CheckConstraint(
+                condition=Q(state="claimed", claimed_by__isnull=False) | ~Q(state="claimed"),
+                name="claim_has_a_claimer",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["tenant", "-consequence", "due_at", "id"],
+                name="task_queue",
+                condition=Q(state__in=TASK_OPEN),
+            ),
+            models.Index(fields=["tenant", "run", "id"], name="task_by_run"),
+            models.Index(fields=["claimed_until"], name="task_claims", condition=Q(state="claimed")),
+        ]
+
+
+class Decision(TenantRow):
+    """A recorded choice and the work that it ordered. The row is the work; a message only says: look at it."""
+
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="decisions", db_constraint=False, db_index=False
+    )
+    action = models.ForeignKey(
+        Action, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    task = models.ForeignKey(
+        HumanTask,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="decisions",
+        db_constraint=False,
+        db_index=False,
+    )
+    verb = models.CharField(max_length=20)
+    key = models.CharField(max_length=64)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    actor_kind = models.CharField(max_length=10)
+    reason = models.TextField()
+    rule = models.CharField(max_length=10)
+    table_version = models.PositiveIntegerField()
+    evidence_hash = models.CharField(max_length=64)
+    snapshot = models.JSONField()
+    state = models.CharField(max_length=20, default="requested")
+    version = models.PositiveIntegerField(default=0)
+    fence = models.PositiveBigIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    result = models.TextField(blank=True)
+    requested_at = models.DateTimeField(db_default=database_now())
+    nudged_at = models.DateTimeField(db_default=database_now())
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "key"], name="decision_once_per_key"),
+            models.UniqueConstraint(
+                fields=["tenant", "action"],
+                condition=Q(state__in=("requested", "running")),
+                name="one_running_decision_per_action",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["nudged_at", "id"],
+                name="decision_waiting",
+                condition=Q(state__in=("requested", "running")),
+            ),
+            models.Index(fields=["tenant", "run", "id"], name="decision_by_run"),
+        ]
+
+
+class Comment(TenantRow):
+    """A note from one colleague to the next. It is no evidence."""
+
+    task = models.ForeignKey(
+        HumanTask, on_delete=models.PROTECT, related_name="comments", db_constraint=False, db_index=False
+    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    text = models.TextField()
+    at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "task", "id"], name="comment_by_task")]

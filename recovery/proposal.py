@@ -1,0 +1,105 @@
+"""A proposed call, checked and prepared before anything is written: arguments, scope, identity, keys."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from steadyhand.contract import Proposal
+from steadyhand.identity import canonical
+from steadyhand.manifest import Tool
+
+from recovery.rules import scope
+from recovery.rules.scope import currency_of
+from runs import redact, vault
+from runs.definitions import RunFacts
+from runs.querysets import read_clock
+
+LEASE_GRACE_SECONDS = 15.0
+UNKNOWN_TOOL = Tool(name="unknown", effect="write")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a proposal may not become a call."""
+
+    reason: str
+    field: str = ""
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything about a proposal that does not depend on the run's present state."""
+
+    run_id: uuid.UUID
+    facts: RunFacts
+    tool: Tool
+    step: str
+    layer: str
+    action_id: str
+    arguments_hash: str
+    redacted: Any
+    sealed: bytes
+    value_minor: int | None
+    currency: str
+    refusal: Refusal | None
+
+    @property
+    def lease_seconds(self) -> float:
+        """Longer than the call may take: a lease that ends first would call a running call unknown."""
+        return self.tool.timeout_seconds + LEASE_GRACE_SECONDS
+
+    def key(self, generation: int = 1) -> str:
+        return vault.remote_key(self.facts.definition.keys, self.action_id, generation)
+
+
+def prepare(facts: RunFacts, run_id: uuid.UUID, proposal: Proposal) -> Prepared:
+    """Check and identify a proposal. Raises BadInput for arguments that cannot be recorded at all."""
+    definition = facts.definition
+    declared = definition.tools.get(proposal.tool)
+    tool = declared or UNKNOWN_TOOL
+    own_key = tool.idempotency.field
+    plain = canonical(proposal.arguments, without=frozenset([own_key]) if own_key else frozenset())
+    step = proposal.step or proposal.tool
+    arguments_hash = vault.hash_arguments(definition.keys, plain)
+    refusal = Refusal("unsupported_operation", sentence=f"There is no tool {redact.clean_text(proposal.tool, 80)}.")
+    return Prepared(
+        run_id=run_id,
+        facts=facts,
+        tool=tool,
+        step=redact.clean_text(step, 120),
+        layer=proposal.layer,
+        action_id=vault.action_id(
+            definition.keys,
+            run_id=run_id,
+            step=step,
+            tool=proposal.tool,
+            tool_version=tool.version,
+            arguments_hash=arguments_hash,
+        ),
+        arguments_hash=arguments_hash,
+        redacted=redact.redact(proposal.arguments, sensitive=tool.sensitive_fields),
+        sealed=vault.seal(definition.keys, json.loads(plain)),
+        value_minor=_value(tool, proposal.arguments),
+        currency=currency_of(tool, proposal.arguments),
+        refusal=_refusal(facts, declared, proposal.arguments) if declared else refusal,
+    )
+
+
+def _refusal(facts: RunFacts, tool: Tool, arguments: dict[str, Any]) -> Refusal | None:
+    """The first reason not to make this call: its shape, then its scope. The clock is asked only if the scope ends."""
+    shape = facts.definition.check_arguments(tool, arguments)
+    if shape is not None:
+        return Refusal("invalid_arguments", field=shape[0], sentence=f"{shape[0] or 'arguments'} {shape[1]}.")
+    if not facts.scope or not any(facts.scope.values()):
+        return None
+    outside = scope.breach(facts.scope, tool, arguments, read_clock)
+    return Refusal("policy_denied", field=outside[0], sentence=f"{outside[1].capitalize()}.") if outside else None
+
+
+def _value(tool: Tool, arguments: dict[str, Any]) -> int | None:
+    value = arguments.get(tool.value_field) if tool.value_field else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62 else None

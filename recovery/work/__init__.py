@@ -1,0 +1,1 @@
+"""The work that decisions order: short, and boring where it touches the world."""

@@ -1,0 +1,146 @@
+"""The two statements of the hot path: permit and report, each one commit and one round trip (PERFORMANCE 1 and 5).
+
+Each is a single guarded statement that authenticates the agent, checks the ordinary case and writes everything, or
+writes nothing and says what stood in the way. Everybody who changes a run locks its row first; these statements do
+so by updating it. No ORM here: it would cost more than both commits.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import psycopg
+from django.db import connection
+from psycopg.rows import dict_row
+
+from runs.wall import SET_TENANTS
+
+Row = dict[str, Any]
+
+_CLIENT = """
+client AS MATERIALIZED (
+  SELECT c.id, c.name FROM runs_agentclient c
+  WHERE c.tenant_id = %(tenant)s AND c.id = %(client)s AND c.secret_hash = %(secret)s
+    AND c.revoked_at IS NULL AND c.expires_at > app_now()
+)"""
+
+# A call waits for every unsettled write of an earlier turn (or of those it is declared to come after), for the same
+# write under another step, and for other arguments under the same step. A late snapshot cannot let a twin through:
+# the unique keys on the identity and on the unsettled meaning fail the whole statement.
+_BLOCKING = """
+  SELECT b.step FROM runs_action b
+  WHERE b.tenant_id = %(tenant)s AND b.run_id = %(run)s AND b.effect = 'write' AND b.settled_at IS NULL
+    AND b.action_id <> %(action_id)s
+    AND (b.step = %(step)s OR (b.tool = %(tool)s AND b.arguments_hash = %(arguments_hash)s)
+         OR (b.turn < r.turns AND (%(after)s::text[] IS NULL OR b.tool = ANY (%(after)s::text[]))))
+"""
+
+PERMIT = f"""
+WITH {_CLIENT}, run AS (
+  UPDATE runs_run r
+  SET tool_calls = r.tool_calls + 1, in_flight = r.in_flight + 1, version = r.version + 1, state = 'waiting_for_tool'
+  FROM client
+  WHERE r.tenant_id = %(tenant)s AND r.id = %(run)s AND r.client_id = client.id AND r.workflow_id = %(workflow)s
+    AND r.state IN ('planning', 'executing', 'waiting_for_tool') AND r.goal = 'forward'
+    AND r.tool_calls < r.max_tool_calls AND r.elapses_at > app_now()
+    AND (r.deadline_at IS NULL OR r.deadline_at > app_now())
+    AND NOT EXISTS (SELECT FROM runs_action a WHERE a.tenant_id = %(tenant)s AND a.action_id = %(action_id)s)
+    AND NOT EXISTS ({_BLOCKING})
+  RETURNING r.id, r.turns
+), action AS (
+  INSERT INTO runs_action (id, tenant_id, run_id, action_id, step, tool, tool_version, effect, turn, arguments_hash,
+    arguments, sealed_arguments, value_minor, currency, idempotency_key, key_generation, state, version, error_field,
+    verdict, attempts, fence, looks, first_dispatched_at, gate_open, external_id)
+  SELECT %(action)s, %(tenant)s, run.id, %(action_id)s, %(step)s, %(tool)s, %(tool_version)s, %(effect)s, run.turns,
+    %(arguments_hash)s, %(arguments)s::jsonb, %(sealed)s, %(value)s, %(currency)s, %(key)s, 1, 'permitted', 0, '',
+    'none', 1, 1, 0, app_now(), false, ''
+  FROM run RETURNING id, run_id
+), attempt AS (
+  INSERT INTO runs_attempt (id, tenant_id, run_id, action_id, number, fence, layer, idempotency_key, lease_until)
+  SELECT %(attempt)s, %(tenant)s, action.run_id, action.id, 1, 1, %(layer)s, %(key)s,
+    app_now() + make_interval(secs => %(lease)s)
+  FROM action RETURNING lease_until
+), event AS (
+  INSERT INTO runs_event (id, tenant_id, run_id, action_id, kind, actor, actor_kind, from_state, to_state, reason,
+    request_id, data)
+  SELECT %(event)s, %(tenant)s, action.run_id, action.id, 'permitted', client.name, 'agent', before.state,
+    'waiting_for_tool', '', %(request)s, jsonb_build_object('step', %(step)s::text, 'tool', %(tool)s::text, 'attempt', 1)
+  FROM action, client, runs_run before WHERE before.tenant_id = %(tenant)s AND before.id = action.run_id
+)
+SELECT client.name AS client, r.state AS run_state, r.workflow_id, r.reason_code AS run_reason,
+  a.id AS action, a.state AS action_state, a.sealed_result, a.reason_code,
+  (SELECT lease_until FROM attempt) AS lease_until, app_now() AS now
+FROM client
+LEFT JOIN runs_run r ON r.tenant_id = %(tenant)s AND r.id = %(run)s AND r.client_id = client.id
+LEFT JOIN runs_action a ON a.tenant_id = %(tenant)s AND a.action_id = %(action_id)s
+"""
+
+# The ordinary case of a report: the only attempt, still leased, nothing else known, and a reply that proves itself.
+SETTLE = f"""
+WITH {_CLIENT}, found AS (
+  SELECT r.id AS run, a.id AS action, t.id AS attempt, r.state AS run_state, client.name AS client
+  FROM client
+  JOIN runs_run r ON r.tenant_id = %(tenant)s AND r.client_id = client.id
+  JOIN runs_action a ON a.tenant_id = %(tenant)s AND a.run_id = r.id
+  JOIN runs_attempt t ON t.tenant_id = %(tenant)s AND t.action_id = a.id
+  WHERE t.id = %(attempt)s AND t.fence = %(fence)s AND t.ended_at IS NULL AND t.lease_until > app_now()
+    AND a.run_id = %(run)s AND a.tool = %(tool)s AND a.state = 'permitted' AND a.fence = t.fence AND a.attempts = 1 AND a.looks = 0 AND a.verdict = 'none'
+    AND (%(ceiling)s::bigint IS NULL OR a.value_minor IS NULL OR a.value_minor <= %(ceiling)s)
+    AND r.goal = 'forward' AND r.workflow_id = %(workflow)s
+    AND r.state IN ('waiting_for_tool', 'executing', 'recovering', 'verifying')
+    AND NOT EXISTS (SELECT FROM runs_evidence e WHERE e.tenant_id = %(tenant)s AND e.action_id = a.id)
+  FOR UPDATE OF r, a, t
+), attempt AS (
+  UPDATE runs_attempt t SET ended_at = app_now(), observed = 'ok_valid', reason_code = 'completed',
+    latency_ms = %(latency)s, observation = %(observation)s::jsonb
+  FROM found WHERE t.tenant_id = %(tenant)s AND t.id = found.attempt
+), action AS (
+  UPDATE runs_action a SET state = 'succeeded', version = a.version + 1, settled_at = app_now(),
+    reason_code = 'completed', sealed_result = %(result)s, external_id = %(external_id)s
+  FROM found WHERE a.tenant_id = %(tenant)s AND a.id = found.action
+  RETURNING a.id, a.run_id, a.step, a.tool, a.effect, a.value_minor, a.currency, a.external_id
+), run AS (
+  UPDATE runs_run r SET in_flight = r.in_flight - 1, version = r.version + 1,
+    state = CASE WHEN r.state = 'waiting_for_tool' AND r.in_flight = 1 THEN 'executing' ELSE r.state END
+  FROM found WHERE r.tenant_id = %(tenant)s AND r.id = found.run
+  RETURNING r.id, r.state
+), effect AS (
+  INSERT INTO runs_effect (id, tenant_id, run_id, action_id, step, external_id, amount_minor, currency, proven_by)
+  SELECT %(effect)s, %(tenant)s, action.run_id, action.id, action.step, action.external_id, action.value_minor,
+    action.currency, 'response'
+  FROM action WHERE action.effect = 'write'
+), event AS (
+  INSERT INTO runs_event (id, tenant_id, run_id, action_id, kind, actor, actor_kind, from_state, to_state, reason,
+    request_id, data)
+  SELECT %(event)s, %(tenant)s, run.id, action.id, 'succeeded', found.client, 'agent', found.run_state, run.state,
+    '', %(request)s, jsonb_build_object('step', action.step, 'tool', action.tool, 'rule', %(rule)s::text)
+  FROM action, run, found
+)
+SELECT client.name AS client, (SELECT action.step FROM action) AS step FROM client
+"""
+
+
+def permit(**params: Any) -> Row:
+    """Run PERMIT. The row says who asks, what stood before, and `lease_until` when the call was granted.
+
+    Raises psycopg.errors.UniqueViolation when a twin of this call was granted at the same moment: nothing is written.
+    """
+    return _round_trip(PERMIT, params) or {"client": None}
+
+
+def settle(**params: Any) -> Row:
+    """Run SETTLE. `step` is None when the case was not ordinary: nothing was written, read the evidence."""
+    return _round_trip(SETTLE, params) or {"client": None, "step": None}
+
+
+def _round_trip(statement: str, params: dict[str, Any]) -> Row | None:
+    """One pipeline: the tenant and the statement in one implicit transaction, one Sync."""
+    connection.ensure_connection()
+    raw: psycopg.Connection[Any] = connection.connection
+    tenant: uuid.UUID = params["tenant"]
+    with raw.pipeline():
+        psycopg.Cursor(raw).execute(SET_TENANTS, (str(tenant),), prepare=True)
+        cursor = psycopg.Cursor(raw, row_factory=dict_row)
+        cursor.execute(statement, params, prepare=True)
+    return cursor.fetchone()

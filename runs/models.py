@@ -1,0 +1,349 @@
+"""The facts: who asked for what, what was tried, what came back, what is proven.
+
+Every row but Person belongs to one tenant; row-level security (runs/migrations/0002) holds that wall, composite
+foreign keys keep links inside it, and triggers hold the state machines of runs/states.py.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import PermissionsMixin
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from runs.ids import new_id
+from runs.querysets import TenantQuerySet, database_now
+
+
+def _one_of(field: str, values: tuple[str, ...] | dict[str, object], name: str) -> models.CheckConstraint:
+    return models.CheckConstraint(condition=Q(**{f"{field}__in": sorted(values)}), name=name)
+
+
+class PersonManager(BaseUserManager["Person"]):
+    """Makes people by address; there is no superuser, for nobody stands above the grants (SEC-07)."""
+
+    def create_user(self, email: str, name: str, password: str | None = None) -> Person:
+        person = self.model(email=self.normalize_email(email).lower(), name=name)
+        person.set_password(password)
+        person.save(using=self._db)
+        return person
+
+
+class Person(AbstractBaseUser, PermissionsMixin):
+    """Somebody who signs in. Rights come from grants on tenants (recovery/permissions.py), never from flags here."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=120)
+    time_zone = models.CharField(max_length=60, default="UTC")
+    is_active = models.BooleanField(default=True)
+    date_joined = models.DateTimeField(db_default=database_now())
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS = ["name"]
+    objects = PersonManager()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Tenant(models.Model):
+    """The wall that nothing crosses. `sealed_key` is its own secret, sealed under the installation's key."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=120)
+    policy = models.JSONField(default=dict, blank=True)
+    sealed_key = models.BinaryField()
+    tasks_opened = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=database_now())
+
+    objects = models.Manager()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TenantRow(models.Model):
+    """Base of every table behind the wall."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+
+    objects = TenantQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+
+class Workflow(TenantRow):
+    """A named manifest in one version. Immutable: a change is a new version (trigger)."""
+
+    name = models.CharField(max_length=80)
+    version = models.PositiveIntegerField()
+    manifest = models.JSONField()
+    manifest_hash = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "name", "version"], name="workflow_version_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+
+class AgentClient(TenantRow):
+    """A machine's credentials for one tenant. The secret is shown once and stored as a peppered hash (SEC-17)."""
+
+    name = models.CharField(max_length=80)
+    secret_hash = models.BinaryField(max_length=32)
+    workflows = ArrayField(models.CharField(max_length=80), default=list, blank=True)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=database_now())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Run(TenantRow):
+    """One execution of a workflow. Ceilings stand beside their counters, so that one UPDATE reserves (I8)."""
+
+    workflow = models.ForeignKey(
+        Workflow, on_delete=models.PROTECT, related_name="runs", db_constraint=False, db_index=False
+    )
+    client = models.ForeignKey(
+        AgentClient, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    parent = models.ForeignKey(
+        "self",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="children",
+        db_constraint=False,
+        db_index=False,
+    )
+    client_ref = models.CharField(max_length=200)
+    intent = models.TextField()
+    scope = models.JSONField(default=dict)
+    requester = models.CharField(max_length=200, blank=True)
+    customer_ref = models.CharField(max_length=200, blank=True)
+    trace_id = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    prompt_version = models.CharField(max_length=200, blank=True)
+
+    state = models.CharField(max_length=20, default="planning")
+    goal = models.CharField(max_length=10, default="forward")
+    outcome = models.CharField(max_length=20, null=True, blank=True)
+    reason_code = models.CharField(max_length=40, null=True, blank=True)
+    failed_step = models.CharField(max_length=120, null=True, blank=True)
+    customer_message = models.TextField(blank=True)
+    operator_detail = models.TextField(blank=True)
+    claim = models.TextField(blank=True)
+    version = models.PositiveIntegerField(default=0)
+
+    turns = models.PositiveIntegerField(default=0)
+    tool_calls = models.PositiveIntegerField(default=0)
+    in_flight = models.PositiveIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    cost_minor = models.PositiveBigIntegerField(default=0)
+    usage_estimated = models.BooleanField(default=False)
+    max_turns = models.PositiveIntegerField()
+    max_tool_calls = models.PositiveIntegerField()
+    max_attempts = models.PositiveIntegerField()
+    max_input_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    max_output_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    max_cost_minor = models.PositiveBigIntegerField(null=True, blank=True)
+
+    opened_at = models.DateTimeField(db_default=database_now())
+    elapses_at = models.DateTimeField()
+    deadline_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "client", "client_ref"], name="run_opened_once_per_ref"),
+            models.CheckConstraint(condition=Q(turns__lte=models.F("max_turns")), name="run_turns_within_budget"),
+            models.CheckConstraint(
+                condition=Q(tool_calls__lte=models.F("max_tool_calls")), name="run_calls_within_budget"
+            ),
+            models.CheckConstraint(
+                condition=~Q(outcome="ok") | Q(state="completed"), name="run_ok_only_when_completed"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=("completed", "failed", "cancelled"), ended_at__isnull=False)
+                | (~Q(state__in=("completed", "failed", "cancelled")) & Q(ended_at__isnull=True)),
+                name="run_ends_with_a_time",
+            ),
+            _one_of("goal", ("forward", "rollback", "cancel"), "run_goal_known"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "id"], name="run_live", condition=Q(ended_at__isnull=True)),
+            models.Index(fields=["tenant", "customer_ref"], name="run_by_customer", condition=~Q(customer_ref="")),
+        ]
+
+
+class Action(TenantRow):
+    """One logical tool call. `action_id` is its identity; attempts are its tries."""
+
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="actions", db_constraint=False, db_index=False
+    )
+    action_id = models.CharField(max_length=64)
+    step = models.CharField(max_length=120)
+    tool = models.CharField(max_length=120)
+    tool_version = models.PositiveIntegerField()
+    effect = models.CharField(max_length=5)
+    turn = models.PositiveIntegerField()
+    arguments_hash = models.CharField(max_length=64)
+    arguments = models.JSONField()
+    sealed_arguments = models.BinaryField()
+    value_minor = models.BigIntegerField(null=True, blank=True)
+    currency = models.CharField(max_length=3, blank=True)
+    idempotency_key = models.CharField(max_length=80, blank=True)
+    key_generation = models.PositiveIntegerField(default=1)
+
+    state = models.CharField(max_length=20)
+    version = models.PositiveIntegerField(default=0)
+    reason_code = models.CharField(max_length=40, null=True, blank=True)
+    error_field = models.CharField(max_length=300, blank=True)
+    verdict = models.CharField(max_length=20, default="none")
+    attempts = models.PositiveIntegerField(default=0)
+    fence = models.PositiveBigIntegerField(default=0)
+    looks = models.PositiveIntegerField(default=0)
+    due_at = models.DateTimeField(null=True, blank=True)
+    first_dispatched_at = models.DateTimeField(null=True, blank=True)
+    uncertain_since = models.DateTimeField(null=True, blank=True)
+    gate_open = models.BooleanField(default=False)
+    external_id = models.CharField(max_length=200, blank=True)
+    sealed_result = models.BinaryField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=database_now())
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "action_id"], name="action_once_per_identity"),
+            models.UniqueConstraint(
+                fields=["tenant", "run", "tool", "arguments_hash"],
+                condition=Q(effect="write", settled_at__isnull=True),
+                name="one_unsettled_write_per_meaning",
+            ),
+            _one_of("effect", ("read", "write"), "action_effect_known"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "run", "id"], name="action_by_run"),
+            models.Index(fields=["due_at", "id"], name="action_due", condition=Q(due_at__isnull=False)),
+        ]
+
+
+class Attempt(TenantRow):
+    """One try of an action. Granted means dispatched: without a report by `lease_until` the outcome is unknown."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    action = models.ForeignKey(
+        Action, on_delete=models.PROTECT, related_name="tries", db_constraint=False, db_index=False
+    )
+    number = models.PositiveIntegerField()
+    fence = models.PositiveBigIntegerField()
+    layer = models.CharField(max_length=80)
+    idempotency_key = models.CharField(max_length=80, blank=True)
+    dispatched_at = models.DateTimeField(db_default=database_now())
+    lease_until = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    latency_ms = models.BigIntegerField(null=True, blank=True)
+    observed = models.CharField(max_length=20, null=True, blank=True)
+    reason_code = models.CharField(max_length=40, null=True, blank=True)
+    retry_after_seconds = models.FloatField(null=True, blank=True)
+    observation = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "action", "number"], name="attempt_numbered_once")]
+        indexes = [
+            models.Index(fields=["lease_until", "id"], name="attempt_leased", condition=Q(ended_at__isnull=True))
+        ]
+
+
+class Evidence(TenantRow):
+    """One thing learned about an action after the fact: a look, a late report, a callback, a person's word."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    action = models.ForeignKey(
+        Action, on_delete=models.PROTECT, related_name="evidence", db_constraint=False, db_index=False
+    )
+    kind = models.CharField(max_length=20)
+    verdict = models.CharField(max_length=20)
+    count = models.PositiveIntegerField(null=True, blank=True)
+    source = models.CharField(max_length=80)
+    strength = models.PositiveSmallIntegerField()
+    fact = models.TextField()
+    raw = models.JSONField(null=True, blank=True)
+    sealed_record = models.BinaryField(null=True, blank=True)
+    external_id = models.CharField(max_length=200, blank=True)
+    after_attempt = models.PositiveIntegerField()
+    started_at = models.DateTimeField()
+    recorded_at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "action", "id"], name="evidence_by_action")]
+
+
+class Effect(TenantRow):
+    """A proven change in the world."""
+
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False
+    )
+    action = models.OneToOneField(
+        Action, on_delete=models.PROTECT, related_name="proven", db_constraint=False, db_index=False
+    )
+    step = models.CharField(max_length=120)
+    external_id = models.CharField(max_length=200, blank=True)
+    amount_minor = models.BigIntegerField(null=True, blank=True)
+    currency = models.CharField(max_length=3, blank=True)
+    proven_by = models.CharField(max_length=20)
+    proven_at = models.DateTimeField(db_default=database_now())
+    compensated_by = models.ForeignKey(
+        Action,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "run", "id"], name="effect_by_run")]
+        constraints = [
+            _one_of("proven_by", ("response", "probe", "callback", "late_report", "person"), "effect_has_proof")
+        ]
+
+
+class Event(TenantRow):
+    """What happened, in order, for ever: the trace and the audit row in one (I11)."""
+
+    run = models.ForeignKey(
+        Run, null=True, on_delete=models.PROTECT, related_name="events", db_constraint=False, db_index=False
+    )
+    action = models.ForeignKey(
+        Action, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    kind = models.CharField(max_length=40)
+    actor = models.CharField(max_length=200)
+    actor_kind = models.CharField(max_length=10)
+    from_state = models.CharField(max_length=20, blank=True)
+    to_state = models.CharField(max_length=20, blank=True)
+    reason = models.TextField(blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    data = models.JSONField(default=dict)
+    at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        constraints = [_one_of("actor_kind", ("person", "agent", "rule", "timer", "connector"), "event_actor_known")]
+        indexes = [
+            models.Index(fields=["tenant", "run", "id"], name="event_by_run"),
+        ]

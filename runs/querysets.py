@@ -1,0 +1,41 @@
+"""The doors to the facts: narrowed to one tenant, and told the time by the database."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any, TypeVar
+
+from django.db import connection
+from django.db.models import DateTimeField, Func, Model, QuerySet
+
+T = TypeVar("T", bound=Model)
+
+
+class AppNow(Func):
+    """The database's clock as an expression (DESIGN: time)."""
+
+    function = "app_now"
+    output_field = DateTimeField()
+
+
+def database_now() -> AppNow:
+    return AppNow()
+
+
+def read_clock() -> datetime:
+    """The time of the only clock there is: leases, deadlines and bounds are compared with it (I20)."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_now()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+class TenantQuerySet(QuerySet[T]):
+    """Rows of tenant tables. Ask `for_tenant` first: another tenant's row does not exist."""
+
+    def for_tenant(self, tenant_id: uuid.UUID) -> TenantQuerySet[T]:
+        return self.filter(tenant_id=tenant_id)
+
+    def get_or_none(self, **lookup: Any) -> T | None:
+        return self.filter(**lookup).first()

@@ -1,0 +1,183 @@
+"""The write API for facts: open a run, write an event, an attempt, evidence, an effect. It decides nothing.
+
+Except for the two statements of runs/hot.py, everything here runs in the caller's transaction, inside the tenant wall,
+with the run's row locked first, so that whoever changes a run does so one after the other.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import F
+from steadyhand.contract import OpenRun
+from steadyhand.manifest import Manifest
+
+from runs import redact, states
+from runs.models import Action, AgentClient, Attempt, Effect, Event, Evidence, Run, Workflow
+from runs.querysets import read_clock
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who acts: kind is person, agent, rule, timer or connector."""
+
+    kind: str
+    name: str
+    request_id: str = ""
+
+
+RULE = Actor("rule", "steadyhand")
+TIMER = Actor("timer", "sweep")
+
+
+def lock_run(run_id: uuid.UUID) -> Run | None:
+    """The run with its row locked; None if it does not exist behind the open wall."""
+    return Run.objects.select_for_update().filter(pk=run_id).first()
+
+
+def open_run(request: OpenRun, *, client: AgentClient, workflow: Workflow, manifest: Manifest) -> Run:
+    """A new run with its ceilings and its end set from the manifest; the caller has looked for an earlier one."""
+    now, budgets = read_clock(), manifest.budgets
+    deadline = request.deadline_at
+    if deadline is None and manifest.deadline_seconds is not None:
+        deadline = now + timedelta(seconds=manifest.deadline_seconds)
+    run = Run.objects.create(
+        tenant_id=client.tenant_id,
+        workflow=workflow,
+        client=client,
+        client_ref=request.client_ref,
+        intent=redact.clean_text(request.intent),
+        scope=request.scope.model_dump(mode="json"),
+        requester=redact.clean_text(request.requester or ""),
+        customer_ref=redact.clean_text(request.customer_ref or ""),
+        trace_id=request.trace_id or "",
+        model=request.model or "",
+        prompt_version=request.prompt_version or "",
+        max_turns=budgets.max_turns,
+        max_tool_calls=budgets.max_tool_calls,
+        max_attempts=budgets.max_attempts_per_step,
+        max_input_tokens=budgets.max_input_tokens,
+        max_output_tokens=budgets.max_output_tokens,
+        max_cost_minor=budgets.max_estimated_cost_minor_units,
+        elapses_at=now + timedelta(seconds=budgets.max_elapsed_seconds),
+        deadline_at=deadline,
+    )
+    write_event(run, "opened", Actor("agent", client.name), to_state="planning")
+    return run
+
+
+def write_event(
+    run: Run | None,
+    kind: str,
+    actor: Actor,
+    *,
+    tenant_id: uuid.UUID | None = None,
+    action: Action | None = None,
+    from_state: str = "",
+    to_state: str = "",
+    reason: str = "",
+    data: dict[str, Any] | None = None,
+) -> Event:
+    """Append to the history; the row is also the audit row (I11)."""
+    return Event.objects.create(
+        tenant_id=run.tenant_id if run else tenant_id,
+        run=run,
+        action=action,
+        kind=kind,
+        actor=actor.name,
+        actor_kind=actor.kind,
+        from_state=from_state,
+        to_state=to_state,
+        reason=redact.clean_text(reason),
+        request_id=actor.request_id,
+        data=data or {},
+    )
+
+
+def move_run(run: Run, to: str, actor: Actor, *, kind: str, reason: str = "", **changes: Any) -> None:
+    """Move a run and write the event; a run that stays where it is writes its changes and the event only."""
+    before = run.state
+    states.advance_run(run, to, **changes)
+    write_event(run, kind, actor, from_state=before, to_state=to, reason=reason, data=_plain(changes))
+
+
+def move_action(
+    action: Action, to: str, actor: Actor, *, run: Run, kind: str, reason: str = "", **changes: Any
+) -> None:
+    """Move an action and write the event beside it."""
+    before = action.state
+    states.advance_action(action, to, **changes)
+    data = {"step": action.step, "tool": action.tool, **_plain(changes)}
+    write_event(run, kind, actor, action=action, from_state=before, to_state=to, reason=reason, data=data)
+
+
+def grant_attempt(action: Action, *, run: Run, layer: str, lease_seconds: float, key: str, actor: Actor) -> Attempt:
+    """Permit one more attempt: new number, new fence, verdict cleared (DECISIONS 2). The run's row is locked."""
+    now = read_clock()
+    move_action(
+        action,
+        "permitted",
+        actor,
+        run=run,
+        kind="permitted",
+        attempts=F("attempts") + 1,
+        fence=F("fence") + 1,
+        verdict="none",
+        due_at=None,
+        uncertain_since=None,
+        gate_open=False,
+        idempotency_key=key,
+        first_dispatched_at=action.first_dispatched_at or now,
+    )
+    return Attempt.objects.create(
+        tenant_id=run.tenant_id,
+        run=run,
+        action=action,
+        number=action.attempts,
+        fence=action.fence,
+        layer=layer,
+        idempotency_key=key,
+        lease_until=now + timedelta(seconds=lease_seconds),
+    )
+
+
+def end_attempt(attempt: Attempt, *, fence: int, **observed: Any) -> bool:
+    """Close an attempt if it is still open under this fence; False says that it was closed before (I6)."""
+    still = Attempt.objects.filter(pk=attempt.pk, fence=fence, ended_at__isnull=True)
+    observed.setdefault("ended_at", read_clock())
+    if not still.update(**observed):
+        return False
+    Run.objects.filter(pk=attempt.run_id).update(in_flight=F("in_flight") - 1, version=F("version") + 1)
+    attempt.refresh_from_db()
+    return True
+
+
+def prove_effect(action: Action, *, run: Run, by: str, external_id: str) -> Effect:
+    """Write down that the change exists; proving it twice changes nothing."""
+    effect, _ = Effect.objects.get_or_create(
+        tenant_id=run.tenant_id,
+        action=action,
+        defaults={
+            "run": run,
+            "step": action.step,
+            "external_id": external_id,
+            "amount_minor": action.value_minor,
+            "currency": action.currency,
+            "proven_by": by,
+        },
+    )
+    return effect
+
+
+def add_evidence(action: Action, *, run: Run, **fields: Any) -> Evidence:
+    """Keep one thing that was learned; `after_attempt` says which dispatch it speaks about."""
+    fields.setdefault("after_attempt", action.attempts)
+    return Evidence.objects.create(tenant_id=run.tenant_id, run=run, action=action, **fields)
+
+
+def _plain(changes: dict[str, Any]) -> dict[str, Any]:
+    """The part of a change that may stand in an event: short facts, no sealed bytes, no expressions."""
+    return {name: value for name, value in changes.items() if isinstance(value, (str, int, bool)) and name != "claim"}

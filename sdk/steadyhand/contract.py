@@ -1,0 +1,309 @@
+"""The words on the wire, shared by agents and the server: outcomes, reasons, manifest, permit, report.
+
+Pure: pydantic models and enums, no I/O. The server imports this module; it imports nothing of the server.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from steadyhand.manifest import (
+    Manifest as Manifest,
+)  # the manifest is part of the contract; it fills a file of its own
+
+MAX_BODY_BYTES = 256 * 1024
+MAX_REPLY_BYTES = 64 * 1024
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.\-]{0,79}$")]
+ShortText = Annotated[str, StringConstraints(max_length=2000)]
+Reference = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
+
+
+class Outcome(str, Enum):
+    """How a tool call ends. `cancelled` ends a run only."""
+
+    OK = "ok"
+    RETRYABLE = "retryable"
+    NEEDS_INPUT = "needs_input"
+    NEEDS_HUMAN = "needs_human"
+    FATAL = "fatal"
+    CANCELLED = "cancelled"
+
+
+_REASONS: dict[Outcome, str] = {
+    Outcome.OK: "completed completed_reconciled completed_late_result already_in_desired_state",
+    Outcome.RETRYABLE: "provider_rate_limited provider_unavailable connect_failed credential_refresh async_pending "
+    "proof_pending circuit_open look_due",
+    Outcome.NEEDS_INPUT: "user_input_required",
+    Outcome.NEEDS_HUMAN: "external_outcome_unknown external_outcome_resolved required_effect_missing "
+    "conflicting_evidence duplicate_effect partial_effect compensation_failed compensation_required not_compensable "
+    "retry_exhausted turn_budget_exhausted tool_call_budget_exhausted token_budget_exhausted cost_budget_exhausted "
+    "time_budget_exhausted budget_exhausted deadline_exceeded usage_unmeasured no_progress_loop approval_required "
+    "approval_expired input_deadline_passed credentials_invalid credentials_revoked idempotency_key_conflict "
+    "postcondition_unproven definition_changed stopped_by_operator",
+    Outcome.FATAL: "invalid_tool_result invalid_arguments truncated_arguments unsupported_operation permission_denied "
+    "policy_denied business_rule_violation resource_not_found unexpected_redirect remote_operation_failed not_applied",
+    Outcome.CANCELLED: "cancelled_by_user cancelled_with_effects cancelled_effect_unknown",
+}
+
+OUTCOME_OF: dict[str, Outcome] = {code: outcome for outcome, codes in _REASONS.items() for code in codes.split()}
+"""The outcome that each reason code carries. A code that is not in here may not be written anywhere."""
+
+ReasonCode = Enum("ReasonCode", {code.upper(): code for code in OUTCOME_OF}, type=str)  # type: ignore[misc]
+
+
+class Strict(BaseModel):
+    """Base of every message: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=False)
+
+
+class Scope(Strict):
+    """What the run is authorized to touch: ids by argument field, an amount per call, an end."""
+
+    ids: dict[Name, list[Reference]] = Field(default_factory=dict, max_length=50)
+    max_amount_minor: Count | None = None
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] | None = None
+    expires_at: AwareDatetime | None = None
+
+
+class OpenRun(Strict):
+    """Ask for a run. `client_ref` makes the request repeatable: the same ref returns the same run."""
+
+    workflow: Name
+    client_ref: Reference
+    intent: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+    scope: Scope = Scope()
+    requester: Reference | None = None
+    customer_ref: Reference | None = None
+    deadline_at: AwareDatetime | None = None
+    model: Reference | None = None
+    prompt_version: Reference | None = None
+    trace_id: Reference | None = None
+
+
+class RunOpened(Strict):
+    """`reads` names the tools that change nothing: the boundary numbers their calls where no step is given."""
+
+    run_id: str
+    workflow: str
+    workflow_id: str
+    workflow_version: int
+    state: str
+    resumed: bool
+    reads: list[str] = []
+
+
+class Proposal(Strict):
+    """A tool call that the agent would like to make. `step` names its place in the run (F094: not the call id)."""
+
+    workflow_id: str
+    tool: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    arguments: dict[str, Any]
+    step: Annotated[str, StringConstraints(min_length=1, max_length=120)] | None = None
+    layer: Name = "agent"
+
+
+class StructuredError(Strict):
+    """What the model may know about a refusal or a failure: never internals, never exception text."""
+
+    code: str
+    retryable: bool = False
+    field: str | None = None
+    message: str
+    suggested_actions: list[str] = []
+
+
+class Permit(Strict):
+    """The answer to a proposal.
+
+    execute: dispatch now, before `dispatch_within_seconds` have passed, and report under `attempt_id` and `fence`.
+    replay: the effect is proven; `result` is the recorded answer. wait: propose again after `wait_seconds`.
+    deny: this action is refused (`error`). stop: the run takes no further calls (`error`, `outcome`).
+    """
+
+    answer: Literal["execute", "replay", "wait", "deny", "stop"]
+    run_id: str
+    step: str
+    action_id: str | None = None
+    attempt_id: str | None = None
+    attempt: int | None = None
+    fence: int | None = None
+    idempotency_key: str | None = None
+    timeout_seconds: float | None = None
+    dispatch_within_seconds: float | None = None
+    wait_seconds: float | None = None
+    due_at: datetime | None = None
+    result: Any = None
+    error: StructuredError | None = None
+
+
+class Observation(Strict):
+    """What came back from a tool, as seen by whoever sent the call. It claims nothing about the effect.
+
+    reply: an answer arrived (`status` and `headers` for HTTP; `body` is the raw text).
+    not_sent: proven that no byte left. timeout and connection_lost: see `bytes_sent`. exception: anything else.
+    """
+
+    kind: Literal["reply", "not_sent", "timeout", "connection_lost", "exception"]
+    status: Annotated[int, Field(strict=True, ge=100, le=999)] | None = None
+    headers: dict[str, str] = Field(default_factory=dict, max_length=40)
+    body: str | None = None
+    body_bytes: Count | None = None
+    altered: bool = False
+    bytes_sent: Count | None = None
+    exc_type: Annotated[str, StringConstraints(max_length=200)] | None = None
+    message: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    latency_ms: Count = 0
+    declared: (
+        Literal["rate_limited", "not_sent", "unknown", "business_rule", "invalid_input", "needs_input"] | None
+    ) = None
+    declared_field: Annotated[str, StringConstraints(max_length=200)] | None = None
+    retry_after: Annotated[str, StringConstraints(max_length=100)] | None = None
+
+
+class Report(Strict):
+    """What came back under a permit. `tool` repeats the tool's name, so that the server can read the answer at once."""
+
+    attempt_id: str
+    tool: str | None = None
+    fence: Count
+    observation: Observation
+
+
+class OutcomeDocument(Strict):
+    """The outcome of a call or a run, as the host product reads it."""
+
+    run_id: str
+    workflow: str
+    state: str
+    outcome: Outcome | None = None
+    reason_code: str | None = None
+    failed_step: str | None = None
+    attempt: int | None = None
+    retry_after_seconds: float | None = None
+    completed_effects: list[str] = []
+    customer_message: str | None = None
+    operator_detail: str | None = None
+
+    @model_validator(mode="after")
+    def reason_belongs_to_outcome(self) -> OutcomeDocument:
+        if self.reason_code is not None and OUTCOME_OF.get(self.reason_code) != self.outcome:
+            raise ValueError(f"reason_code {self.reason_code} does not belong to outcome {self.outcome}")
+        return self
+
+
+class Reported(Strict):
+    """The answer to a report: what the call came to, and what the boundary does next."""
+
+    answer: Literal["result", "again", "suspend", "error", "stop"]
+    step: str
+    outcome: Outcome
+    reason_code: str
+    result: Any = None
+    wait_seconds: float | None = None
+    due_at: datetime | None = None
+    error: StructuredError | None = None
+
+
+class Usage(Strict):
+    """Tokens and cost of one model turn. A number that is unknown is left out, never sent as zero (F104)."""
+
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_minor: Count | None = None
+
+
+class Turn(Strict):
+    usage: Usage = Usage()
+    text: ShortText | None = None
+
+
+class TurnAnswer(Strict):
+    answer: Literal["go", "stop"]
+    turn: int
+    error: StructuredError | None = None
+
+
+class Finish(Strict):
+    """The agent says that it is done. `claim` is its closing sentence: stored as a claim, it proves nothing."""
+
+    claim: Annotated[str, StringConstraints(max_length=8000)] | None = None
+
+
+class Cancel(Strict):
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+
+class Heartbeat(Strict):
+    attempt_id: str
+    fence: Count
+
+
+class StepState(Strict):
+    """Where one call of a run stands, for a runner that resumes."""
+
+    step: str
+    tool: str
+    state: str
+    settled: bool
+    reason_code: str | None = None
+
+
+class ResumeAnswer(Strict):
+    """What a runner needs to go on from the last proven state. `ready` says that proposals are welcome now."""
+
+    run_id: str
+    workflow: str
+    workflow_id: str
+    state: str
+    ready: bool
+    intent: str
+    outcome: Outcome | None = None
+    reason_code: str | None = None
+    due_at: datetime | None = None
+    steps: list[StepState] = []
+    reads: list[str] = []
+
+
+class EventItem(Strict):
+    """One line of the events feed."""
+
+    id: str
+    run_id: str
+    kind: str
+    at: datetime
+    step: str | None = None
+    from_state: str = ""
+    to_state: str = ""
+    run_state: str
+    outcome: Outcome | None = None
+    reason_code: str | None = None
+
+
+class EventPage(Strict):
+    """A page of the feed, oldest first. Ask again with `after=next`; an empty page keeps `next`."""
+
+    items: list[EventItem]
+    next: str | None = None
+
+
+class ActionItem(Strict):
+    """What Steadyhand believes about one write, under the reference that the remote saw."""
+
+    reference: str
+    run_id: str
+    step: str
+    tool: str
+    state: str
+    effect: Literal["proven", "unknown", "none"]
+    outcome: str | None = None
+
+
+class ActionPage(Strict):
+    items: list[ActionItem]

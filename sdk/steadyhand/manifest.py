@@ -1,0 +1,326 @@
+"""The manifest of a workflow: which tools it may call, and what each tool promises about its effects.
+
+Validation reports every fault at once, each with its path. Promises are checked against each other here
+(DECISIONS 5): a tool that demands a proof which it cannot get is refused at registration, not at three in the morning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.\-]{0,79}$")]
+Text = Annotated[str, StringConstraints(max_length=2000)]
+Path = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+Seconds = Annotated[float, Field(ge=0, le=366 * 86400)]
+Minor = Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
+Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
+Status = Annotated[int, Field(strict=True, ge=100, le=599)]
+Place = tuple[str | int, ...]
+M = TypeVar("M", bound="Part")
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Condition(Part):
+    """A statement about a JSON result: the value at `path` is present, or equals, or is one of."""
+
+    path: Path
+    equals: Any = None
+    one_of: list[Any] | None = None
+    present: bool | None = None
+
+
+class Idempotency(Part):
+    """none; key: the remote honours a key we send; natural: repeating the same request changes nothing more."""
+
+    kind: Literal["none", "key", "natural"] = "none"
+    header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9\-]{1,80}$")] | None = None
+    field: Path | None = None
+    retention_seconds: Seconds | Literal["unlimited"] | None = None
+    compares_arguments: bool = True
+
+    @model_validator(mode="after")
+    def a_key_has_a_place(self) -> Idempotency:
+        if self.kind == "key" and (self.header is None) == (self.field is None):
+            raise ValueError("name exactly one of header or field for the idempotency key")
+        return self
+
+
+class Look(Part):
+    """A declared look-up (connector kind http): which list to read and which record is ours.
+
+    Templates may use {action_id}, {key}, {run_id} and {arguments.<field>}; each value is percent-encoded.
+    `match` maps a path in a record to such a template or a constant: a record is ours when `ours` hold, and
+    it is whole when `match` holds too; ours but not whole is a conflict (a look-alike with other fields).
+    """
+
+    path: Path
+    query: dict[str, str] = Field(default_factory=dict, max_length=20)
+    items: Path | None = None
+    ours: dict[str, Any] = Field(min_length=1, max_length=10)
+    match: dict[str, Any] = Field(default_factory=dict, max_length=20)
+    external_id: Path
+    processing: Condition | None = None
+    result: Path | None = None
+
+
+class Reconcile(Part):
+    """How to ask the remote what happened. A missing bound means unbounded: a look-up is then never final."""
+
+    connector: Name
+    look: Look | None = None
+    counts: bool = True
+    max_in_flight_seconds: Seconds | None = None
+    max_visibility_lag_seconds: Seconds | None = None
+    max_looks: Annotated[int, Field(ge=1, le=50)] = 6
+    first_look_seconds: Seconds = 5
+
+
+class Compensate(Part):
+    """The registered undo. `arguments` maps the undo's fields to paths in the *recorded* result."""
+
+    tool: Name
+    arguments: dict[str, str] = Field(min_length=1, max_length=20)
+    window_seconds: Seconds | None = None
+    cost_minor: Minor = 0
+
+
+class Review(Part):
+    summary: Text = ""
+    context: list[Path] = Field(default_factory=list, max_length=20)
+    reject_codes: list[Name] = Field(default_factory=list, max_length=20)
+
+
+class Precondition(Part):
+    tool: Name
+    path: Path
+    equals: Any = None
+
+
+class Fallback(Part):
+    tool: Name
+    suitability: Text
+    staleness: Text
+
+
+class Tool(Part):
+    """One tool's contract. What is not promised here is not assumed anywhere."""
+
+    name: Name
+    effect: Literal["read", "write"]
+    version: Annotated[int, Field(ge=1, le=100000)] = 1
+    title: Text = ""
+    proof: Literal["reply", "look", "look_final"] = "reply"
+    input_schema: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    output_schema: dict[str, Any] | None = None
+    identity_fields: list[Path] = Field(default_factory=list, max_length=10)
+    sensitive_fields: list[Path] = Field(default_factory=list, max_length=50)
+    idempotency: Idempotency = Idempotency()
+    reconcile: Reconcile | None = None
+    compensate: Compensate | None = None
+    irreversible: bool = False
+    error_when: list[Condition] = Field(default_factory=list, max_length=20)
+    success_requires: list[Condition] = Field(default_factory=list, max_length=20)
+    success_statuses: list[Status] | None = None
+    conflict_codes: dict[str, Literal["already_done", "version_conflict", "business_rule", "key_conflict"]] = Field(
+        default_factory=dict, max_length=50
+    )
+    not_executed_statuses: list[Status] = Field(default_factory=list, max_length=20)
+    rate_limit_statuses: list[Status] = [429]
+    async_statuses: list[Status] = Field(default_factory=list, max_length=10)
+    poll: Name | None = None
+    completes_by: Literal["reply", "callback"] = "reply"
+    timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 30
+    value_field: Path | None = None
+    currency: Currency | None = None
+    currency_field: Path | None = None
+    requires_approval: bool = False
+    fallback: Fallback | None = None
+    preconditions: list[Precondition] = Field(default_factory=list, max_length=10)
+    dispatch: Literal["agent", "host"] = "agent"
+    review: Review | None = None
+    access_owner: Text | None = None
+    connection: Name | None = None
+    after: list[Name] | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def promises_fit_together(cls, data: Any, build: ModelWrapValidatorHandler[Tool]) -> Tool:
+        return _with_faults(cls, data, build, _broken_promises)
+
+
+def _broken_promises(tool: dict[str, Any]) -> list[tuple[Place, str]]:
+    look = _dict(tool, "reconcile")
+    bounded = None not in (look.get("max_in_flight_seconds"), look.get("max_visibility_lag_seconds"))
+    effect, proof = tool.get("effect"), tool.get("proof")
+    checks: list[tuple[bool, Place, str]] = [
+        (proof == "look" and not look, ("proof",), "proof look needs a reconcile look-up"),
+        (
+            proof == "look_final" and not (look and bounded),
+            ("proof",),
+            "proof look_final needs both reconcile bounds",
+        ),
+        (
+            bool(tool.get("compensate") and tool.get("irreversible")),
+            ("irreversible",),
+            "has a compensate: choose one",
+        ),
+        (
+            bool(tool.get("value_field")) and not (tool.get("currency") or tool.get("currency_field")),
+            ("value_field",),
+            "needs currency or currency_field beside it",
+        ),
+        (
+            effect == "read" and bool(tool.get("compensate")),
+            ("compensate",),
+            "a read has nothing to compensate",
+        ),
+        (effect == "write" and bool(tool.get("fallback")), ("fallback",), "a write takes no fallback"),
+    ]
+    return [(place, sentence) for broken, place, sentence in checks if broken]
+
+
+class Connector(Part):
+    """Where look-ups go. Requests leave only to `allow_hosts`; redirects are never followed (SEC-19)."""
+
+    kind: Literal["http", "webhook", "python", "manual"] = "http"
+    base_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s?#]+$", max_length=300)] | None = None
+    allow_hosts: list[str] = Field(default_factory=list, max_length=20)
+    timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 10
+    secret_header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9\-]{1,80}$")] | None = None
+    secret_name: Name | None = None
+
+    @model_validator(mode="after")
+    def http_has_an_address(self) -> Connector:
+        if self.kind == "http" and self.base_url is None:
+            raise ValueError("an http connector needs base_url")
+        return self
+
+
+class Budgets(Part):
+    """Ceilings, each enforced before the next unit of work. Costs are integer minor units."""
+
+    max_turns: Annotated[int, Field(strict=True, ge=1, le=10000)] = 30
+    max_tool_calls: Annotated[int, Field(strict=True, ge=1, le=10000)] = 60
+    max_attempts_per_step: Annotated[int, Field(strict=True, ge=1, le=100)] = 3
+    max_elapsed_seconds: Annotated[int, Field(strict=True, ge=1, le=366 * 86400)] = 3600
+    max_input_tokens: Minor | None = None
+    max_output_tokens: Minor | None = None
+    max_estimated_cost_minor_units: Minor | None = None
+
+
+class Manifest(Part):
+    """A workflow: immutable once registered; a change is a new version."""
+
+    title: Text = ""
+    description: Text = ""
+    tools: list[Tool] = Field(min_length=1, max_length=200)
+    connectors: dict[Name, Connector] = Field(default_factory=dict, max_length=50)
+    budgets: Budgets = Budgets()
+    deadline_seconds: Seconds | None = None
+    required_effects: list[Name] = Field(default_factory=list, max_length=100)
+    compensation_order: list[Name] = Field(default_factory=list, max_length=100)
+    owner_team: Annotated[str, StringConstraints(min_length=1, max_length=80)] = "support"
+    sla_seconds: Annotated[int, Field(strict=True, ge=60, le=30 * 86400)] = 3600
+    value_threshold_minor: Minor | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def names_resolve(cls, data: Any, build: ModelWrapValidatorHandler[Manifest]) -> Manifest:
+        return _with_faults(cls, data, build, _loose_ends)
+
+    def tool(self, name: str) -> Tool | None:
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    def connector_of(self, tool: Tool) -> Connector | None:
+        return self.connectors.get(tool.reconcile.connector) if tool.reconcile else None
+
+
+def _loose_ends(manifest: dict[str, Any]) -> list[tuple[Place, str]]:
+    tools = [tool for tool in _list(manifest, "tools") if isinstance(tool, dict)]
+    names = [tool.get("name") for tool in tools]
+    faults: list[tuple[Place, str]] = []
+    for index, tool in enumerate(tools):
+        at: Place = ("tools", index)
+        if names.index(tool.get("name")) < index:
+            faults.append(((*at, "name"), f"{tool.get('name')} is declared twice"))
+        faults += [((*at, *place), text) for place, text in _connector_faults(manifest, tool)]
+        for place, other in _named_tools(tool):
+            if other not in names:
+                faults.append(((*at, *place), f"{other} is not a declared tool"))
+    for index, name in enumerate(_list(manifest, "required_effects")):
+        if name not in names:
+            faults.append((("required_effects", index), f"{name} is not a declared tool"))
+    return faults
+
+
+def _connector_faults(manifest: dict[str, Any], tool: dict[str, Any]) -> list[tuple[Place, str]]:
+    look = _dict(tool, "reconcile")
+    name = look.get("connector")
+    if not look or not isinstance(name, str):
+        return []
+    connector = _dict(manifest, "connectors").get(name)
+    if connector is None:
+        return [(("reconcile", "connector"), f"connector {name} is not declared")]
+    kind = connector.get("kind", "http") if isinstance(connector, dict) else None
+    return (
+        [(("reconcile", "look"), "an http connector needs look")] if kind == "http" and not look.get("look") else []
+    )
+
+
+def _named_tools(tool: dict[str, Any]) -> list[tuple[Place, Any]]:
+    named: list[tuple[Place, Any]] = [(("after", i), name) for i, name in enumerate(_list(tool, "after"))]
+    if tool.get("poll") is not None:
+        named.append((("poll",), tool["poll"]))
+    undo = _dict(tool, "compensate").get("tool")
+    return [*named, (("compensate", "tool"), undo)] if undo is not None else named
+
+
+def _dict(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(data: dict[str, Any], key: str) -> list[Any]:
+    value = data.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _with_faults(
+    cls: type[Part],
+    data: Any,
+    build: Callable[[Any], M],
+    faults: Callable[[dict[str, Any]], list[tuple[Place, str]]],
+) -> M:
+    """Build the model, and report the faults between its fields beside those within them, all in one answer."""
+    found = [_line(place, text) for place, text in faults(data)] if isinstance(data, dict) else []
+    try:
+        built = build(data)
+    except ValidationError as wrong:
+        raise ValidationError.from_exception_data(cls.__name__, [*map(_again, wrong.errors()), *found]) from wrong
+    if found:
+        raise ValidationError.from_exception_data(cls.__name__, found)
+    return built
+
+
+def _line(place: Place, text: str) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError("manifest", "{text}", {"text": text}), loc=place, input=None)
+
+
+def _again(error: Any) -> InitErrorDetails:
+    kind = PydanticCustomError(error["type"], "{text}", {"text": error["msg"]})
+    return InitErrorDetails(type=kind, loc=error["loc"], input=None)

@@ -1,0 +1,61 @@
+// Polls the live regions and holds back what would change under a person's hand.
+// A region: data-poll="seconds" data-etag="…" hx-get="…" hx-trigger="poll" hx-swap="outerHTML". A 304 changes nothing.
+(() => {
+  const INTERACTIVE = "a, button, input, select, textarea, summary, [data-row]";
+  const asked = new WeakMap();
+  let failing = 0;
+
+  const regionOf = (event) => event.detail.elt?.closest?.("[data-poll]");
+
+  function tick() {
+    if (document.visibilityState !== "visible" || document.querySelector("dialog[open]")) return;
+    for (const region of document.querySelectorAll("[data-poll]")) {
+      const every = Number(region.dataset.poll) * 1000;
+      const last = asked.get(region);
+      if (last === undefined) { asked.set(region, performance.now()); continue; }
+      if (performance.now() - last < every) continue;
+      asked.set(region, performance.now());
+      window.htmx.trigger(region, "poll");
+    }
+  }
+
+  // Somebody may be about to press, is typing, or has typed something that is not sent yet.
+  function inUse(region) {
+    const active = document.activeElement;
+    if (active && active !== region && region.contains(active) && active.matches(INTERACTIVE)) return true;
+    if ([...region.querySelectorAll(":hover")].some((element) => element.matches(INTERACTIVE))) return true;
+    return [...region.querySelectorAll("textarea, input:not([type=hidden])")].some((f) => f.value !== f.defaultValue);
+  }
+
+  function stale(isStale) {
+    const note = document.getElementById("stale");
+    if (!note) return;
+    failing = isStale ? failing + 1 : 0;
+    if (failing === 1) note.querySelector("[data-since]").textContent = new Date().toLocaleTimeString("en-GB");
+    note.hidden = failing < 2;
+  }
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    const region = regionOf(event);
+    if (region?.dataset.etag) event.detail.headers["If-None-Match"] = region.dataset.etag;
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const region = regionOf(event);
+    if (!region) return;
+    const { xhr } = event.detail;
+    stale(xhr.status >= 400);
+    const checked = xhr.getResponseHeader("X-Checked-At");
+    if (xhr.status === 304 && checked) {
+      for (const place of region.querySelectorAll("[data-checked]")) place.textContent = checked;
+    }
+    if (xhr.status === 200 && inUse(region)) {
+      event.detail.shouldSwap = false;
+      for (const link of region.querySelectorAll("[data-held]")) link.hidden = false;
+    }
+  });
+  for (const name of ["htmx:sendError", "htmx:timeout"]) {
+    document.addEventListener(name, (event) => { if (regionOf(event)) stale(true); });
+  }
+  document.addEventListener("visibilitychange", tick);
+  setInterval(tick, 250);
+})();

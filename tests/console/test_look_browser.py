@@ -1,0 +1,149 @@
+"""The scripts in a real browser under the strict policy: sheet, keys, polling that never moves what a hand is on."""
+
+import mimetypes
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from playwright.sync_api import Page, Request, Route, expect
+
+from tests.console.test_look_pages import render
+
+pytestmark = pytest.mark.browser
+
+SITE = "http://steadyhand.test"
+POLICY = (
+    "default-src 'none'; script-src 'self' 'nonce-n0nce'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
+)
+ARGUMENTS = "--no-sandbox --disable-quic --disable-background-networking --disable-component-update --disable-sync"
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, object]:
+    return {
+        "executable_path": "/usr/bin/chromium",
+        "args": [*ARGUMENTS.split(), "--no-first-run", "--disable-dev-shm-usage"],
+    }
+
+
+class Site:
+    """Answers the browser from rendered examples; a polled address is answered as the test wishes."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.polls, self.violations = page, [], []
+        self.poll_answer: dict[str, object] = {"status": 304, "headers": {"X-Checked-At": "10:40:57"}}
+        self.addresses = {
+            "/tasks/T-4127/": "task",
+            "/tasks/T-4127/reconcile/": "confirm",
+            "/": "queue",
+            "/run": "run",
+        }
+        page.on("console", lambda message: self.violations.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.violations.append(str(error)))
+        page.route("**/*", self.answer)
+
+    def answer(self, route: Route, request: Request) -> None:
+        path = request.url.removeprefix(SITE).split("?")[0]
+        if path.startswith(settings.STATIC_URL):
+            found = Path(str(finders.find(path.removeprefix(settings.STATIC_URL))))
+            route.fulfill(body=found.read_bytes(), content_type=mimetypes.guess_type(found)[0])
+        elif path in self.addresses:
+            headers = {"Content-Security-Policy": POLICY, "Content-Type": "text/html; charset=utf-8"}
+            route.fulfill(body=self.html(self.addresses[path]), headers=headers)
+        else:
+            self.polls.append(request.headers)
+            route.fulfill(**self.poll_answer)  # type: ignore[arg-type]
+
+    def html(self, name: str) -> str:
+        return render(name).replace('data-poll="5"', 'data-poll="0.2"')
+
+    def open(self, path: str) -> None:
+        self.page.goto(SITE + path)
+
+    def poll_with(self, title: str) -> None:
+        """From now on a poll brings the whole region of the task page again, under another title."""
+        region = re.search(r'<div id="task".*</div>\s*</main>', self.html("task"), re.DOTALL)
+        assert region
+        body = region[0].removesuffix("</main>").replace("Credit 120.00 EUR, double charge February", title)
+        self.poll_answer = {"status": 200, "body": body, "content_type": "text/html; charset=utf-8"}
+
+
+@pytest.fixture
+def site(page: Page) -> Site:
+    return Site(page)
+
+
+def test_e_opens_the_recommended_action_as_a_sheet_and_escape_sends_nothing(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    page.keyboard.press("e")
+    sheet = page.get_by_role("dialog", name="Check what happened")
+    expect(sheet).to_be_visible()
+    expect(sheet.get_by_role("button", name="Request check at 10:42:10")).to_be_visible()
+    assert page.evaluate("document.querySelector('dialog').contains(document.activeElement)")
+    page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+    assert page.url == f"{SITE}/tasks/T-4127/"
+    assert site.violations == []
+
+
+def test_an_unchanged_page_answers_304_and_only_the_time_moves(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    expect(page.locator("[data-checked]")).to_have_text("10:40:57")
+    assert site.polls[0]["if-none-match"] == '"41"'
+    assert site.violations == []
+
+
+def test_a_changed_page_is_shown(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    site.poll_with("Settled")
+    expect(page.get_by_role("heading", name="Settled")).to_be_visible()
+
+
+def test_a_change_waits_while_somebody_types_and_offers_itself(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    page.get_by_label("Add a comment").fill("asked LedgerPay")
+    site.poll_with("Settled")
+    expect(page.get_by_role("link", name="Changed, show")).to_be_visible()
+    expect(page.get_by_label("Add a comment")).to_have_value("asked LedgerPay")
+    expect(page.get_by_role("heading", name="Settled")).to_have_count(0)
+
+
+def test_a_page_that_cannot_poll_says_so(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    expect(page.locator("#stale")).to_be_hidden()
+    site.poll_answer = {"status": 503}
+    expect(page.locator("#stale")).to_contain_text("Not live since")
+
+
+def test_j_and_enter_open_a_row_and_slash_goes_to_the_search(site: Site, page: Page) -> None:
+    site.open("/")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("[data-row].here")).to_contain_text("Double charge, February")
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    page.locator("[data-row].here [data-open]").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Credit 120.00 EUR")).to_be_visible()
+
+
+def test_a_chosen_scheme_stays(site: Site, page: Page) -> None:
+    site.open("/")
+    page.locator(".me summary").click()
+    page.get_by_role("button", name="Dark").click()
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    site.open("/run")
+    assert page.evaluate("document.documentElement.className") == "dark"
+
+
+@pytest.mark.parametrize("width", [360, 390, 770, 1024, 1110, 1280, 1440])
+@pytest.mark.parametrize("path", ["/", "/tasks/T-4127/", "/tasks/T-4127/reconcile/", "/run"])
+def test_no_page_scrolls_sideways(site: Site, page: Page, path: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    site.open(path)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert site.violations == []

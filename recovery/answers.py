@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from datetime import datetime
 
 from steadyhand.contract import RunOpened
 
@@ -46,6 +46,6 @@ def run_opened(run: Run, *, resumed: bool) -> RunOpened:
     )
 
 
-def seconds_between(start: Any, end: Any) -> float:
+def seconds_between(start: datetime, end: datetime) -> float:
     """Seconds from one database time to another, never negative."""
     return max(0.0, round((end - start).total_seconds(), 3))

@@ -258,7 +258,7 @@ def _execute(prepared: Prepared, attempt: uuid.UUID, *, number: int, fence: int,
     )
 
 
-def _replay(prepared: Prepared, sealed: bytes | None) -> Permit:
+def _replay(prepared: Prepared, sealed: bytes | memoryview | None) -> Permit:
     result = vault.unseal(prepared.facts.definition.keys, sealed) if sealed else None
     return Permit(
         answer="replay", run_id=str(prepared.run_id), step=prepared.step, action_id=prepared.action_id, result=result

@@ -240,7 +240,8 @@ def _found(action: Action) -> Evidence | None:
 
 def _from_reply(step: Step) -> tuple[str, bytes | None]:
     if step.classified is None or step.classified.result is NO_RESULT:
-        return step.action.external_id, step.action.sealed_result
+        kept = step.action.sealed_result
+        return step.action.external_id, bytes(kept) if kept else None
     return step.classified.external_id, vault.seal(step.case.definition.keys, step.classified.result)
 
 

@@ -51,11 +51,13 @@ class Schema:
 
 def _named(error: jsonschema.ValidationError) -> str:
     """The field that a rule on the whole object is about: a missing one, or the first that is not allowed."""
+    instance: Any = error.instance
     if error.validator == "required":
-        return next((name for name in error.validator_value if name not in error.instance), "")
+        wanted: Any = error.validator_value
+        return next((str(name) for name in wanted if name not in instance), "")
     if error.validator == "additionalProperties":
-        known = error.schema.get("properties", {})
-        return next((name for name in error.instance if name not in known), "")
+        schema: Any = error.schema
+        return next((str(name) for name in instance if name not in schema.get("properties", {})), "")
     return ""
 
 

@@ -15,6 +15,11 @@ from django.db.models import Q
 from runs.ids import new_id
 from runs.querysets import TenantQuerySet, database_now
 
+# What a person can be granted on a tenant; which role holds which stands in recovery/permissions.py (SECURITY 2).
+ABILITIES = (
+    "view", "claim", "comment", "reconcile", "retry", "resume", "cancel", "audit", "administer",
+)  # fmt: skip
+
 
 def _one_of(field: str, values: tuple[str, ...] | dict[str, object], name: str) -> models.CheckConstraint:
     return models.CheckConstraint(condition=Q(**{f"{field}__in": sorted(values)}), name=name)
@@ -60,6 +65,10 @@ class Tenant(models.Model):
     created_at = models.DateTimeField(db_default=database_now())
 
     objects = models.Manager()
+
+    class Meta:
+        default_permissions = ()
+        permissions = tuple((name, name.replace("_", " ")) for name in ABILITIES)
 
     def __str__(self) -> str:
         return self.name

@@ -83,7 +83,7 @@ def write_event(
 ) -> Event:
     """Append to the history; the row is also the audit row (I11)."""
     return Event.objects.create(
-        tenant_id=run.tenant_id if run else tenant_id,
+        tenant_id=run.tenant_id if run else _given(tenant_id),
         run=run,
         action=action,
         kind=kind,
@@ -176,6 +176,12 @@ def add_evidence(action: Action, *, run: Run, **fields: Any) -> Evidence:
     """Keep one thing that was learned; `after_attempt` says which dispatch it speaks about."""
     fields.setdefault("after_attempt", action.attempts)
     return Evidence.objects.create(tenant_id=run.tenant_id, run=run, action=action, **fields)
+
+
+def _given(tenant_id: uuid.UUID | None) -> uuid.UUID:
+    if tenant_id is None:
+        raise ValueError("an event without a run names its tenant")
+    return tenant_id
 
 
 def _plain(changes: dict[str, Any]) -> dict[str, Any]:

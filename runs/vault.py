@@ -66,7 +66,7 @@ def seal(of: Keys, value: Any) -> bytes:
     return nonce + of.sealing.encrypt(nonce, json.dumps(value, separators=(",", ":")).encode(), None)
 
 
-def unseal(of: Keys, sealed: bytes) -> Any:
+def unseal(of: Keys, sealed: bytes | memoryview) -> Any:
     """The JSON value of `seal`; raises InvalidTag if it was sealed for another tenant or changed since."""
     data = bytes(sealed)
     return json.loads(of.sealing.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], None))

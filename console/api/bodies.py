@@ -35,7 +35,8 @@ class StrictBody(BodyModel):
     def resolve(cls, request: HttpRequest, api: NinjaAPI, path_params: dict[str, Any]) -> StrictBody:
         name = cls.__read_from_single_attr__
         model = cast("type[BaseModel]", cls.model_fields[name].annotation)
-        return cls.model_construct(**{name: read(request, model)})
+        values: dict[str, Any] = {name: read(request, model)}
+        return cls.model_construct(**values)
 
 
 class _Body(NinjaBody):  # type: ignore[misc]  # ninja's own parameters extend pydantic's FieldInfo too

@@ -22,7 +22,7 @@ class Pong(Strict):
 
 @router.get("/ping", response=Pong, summary="Measure the way here")
 def ping(request: HttpRequest) -> HttpResponse:
-    """No token, no database."""
+    """Asks no database."""
     return HttpResponse(b'{"ok": true}', content_type="application/json")
 
 

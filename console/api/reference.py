@@ -116,7 +116,7 @@ def _message(schema: dict[str, Any]) -> str:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    if "$ref" in schema:
+    if "$ref" in schema or "allOf" in schema:
         return _message(schema)
     if "enum" in schema or "const" in schema:
         return " | ".join(map(str, schema.get("enum", [schema.get("const")])))

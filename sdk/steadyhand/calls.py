@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from steadyhand.contract import Observation
 from steadyhand.errors import OutcomeUnknown, refused_input
 from steadyhand.identity import BadInput, check
 
+log = logging.getLogger("steadyhand")
 MAX_READ_BYTES = 1024 * 1024
 _STARTED = ".send_request_headers.started"
 
@@ -100,14 +102,20 @@ def perform(tool: Tool, arguments: dict[str, Any], call: Call) -> tuple[Observat
     try:
         value = tool.function(copy.deepcopy(arguments), call)
     except BaseException as error:
-        took = _milliseconds(call.clock() - started)
-        seen = observe.from_exception(error, latency_ms=took, bytes_sent=call.bytes_sent, left=call.left)
-        return seen, None if isinstance(error, Exception) else error
-    return observe.from_result(value, latency_ms=_milliseconds(call.clock() - started)), None
+        return _seen(error, call, started), None if isinstance(error, Exception) else error
+    return _seen(value, call, started), None
 
 
-def _milliseconds(seconds: float) -> int:
-    return max(0, round(seconds * 1000))
+def _seen(what: Any, call: Call, started: float) -> Observation:
+    """The observation; where even that fails, that the call was made and nothing more."""
+    took = max(0, round((call.clock() - started) * 1000))
+    try:
+        if isinstance(what, BaseException):
+            return observe.from_exception(what, latency_ms=took, bytes_sent=call.bytes_sent, left=call.left)
+        return observe.from_result(what, latency_ms=took)
+    except Exception:
+        log.exception("run %s: what %s answered could not be read", call.run_id, call.tool)
+        return Observation(kind="exception", exc_type="AnswerNotReadable", latency_ms=took)
 
 
 def http_call(

@@ -20,8 +20,8 @@ from steadyhand.proof import may_follow_another, names, nothing_left
 MAX_MESSAGE = 2000
 MAX_HEADER = 500
 KEPT_HEADERS = {
-    "age", "cache-control", "content-length", "content-type", "date", "etag", "idempotency-key", "idempotent-replayed",
-    "last-modified", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "request-id",
+    "age", "cache-control", "content-length", "content-type", "date", "etag", "idempotency-key",
+    "idempotent-replayed", "last-modified", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "request-id",
     "retry-after", "server", "x-correlation-id", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset",
     "x-request-id",
 }  # fmt: skip
@@ -38,19 +38,19 @@ _STATUS_OF = {
 }
 _PLAIN_REFUSALS = {401, 403, 404, 410, 429}
 _SAFE_TO_FOLLOW = {"GET", "HEAD"}
-_UNFIT = re.compile(
+_RAW = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
+_UNFIT = re.compile(_RAW)
+_UNFIT_IN_JSON = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # an escaped pair: whole, kept
-    r"|\\u0000|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"  # an escaped NUL or half a pair: PostgreSQL cannot hold it
-    r"|\\."  # any other escape: kept
-    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]",
+    r"|(?P<unfit>\\u0000|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # an escaped NUL or half a pair: no text column holds it
+    rf"|\\.|{_RAW}",  # any other escape: kept
     re.DOTALL,
 )
-_ESCAPED_UNFIT = re.compile(r"\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})\Z")
 
 
 def clean(text: str, limit: int | None = None) -> str:
     """The text with NUL, lone surrogates and control characters written out visibly, cut to `limit` characters."""
-    return _UNFIT.sub(_visible, text)[:limit]
+    return _UNFIT.sub(lambda found: f"\\u{ord(found.group()):04x}", text)[:limit]
 
 
 def from_result(value: Any, *, latency_ms: int = 0) -> Observation:
@@ -70,12 +70,12 @@ def from_exception(
     """
     if isinstance(exc, ToolSignal):
         return _declared(exc, latency_ms)
-    response: Any = getattr(exc, "response", None)
+    response = _attribute(exc, "response")
     if _is_response(response) and response.status_code >= 300:
         return _from_response(response, latency_ms)
     status = _bare_status(exc)
     if status is not None:
-        return _without_body(status, getattr(exc, "headers", None), latency_ms)
+        return _without_body(status, _attribute(exc, "headers"), latency_ms)
     kind = "not_sent" if nothing_left(exc) and not left else _kind(exc)
     return _raised(kind, exc, latency_ms, bytes_sent=bytes_sent if kind == "connection_lost" else None)
 
@@ -124,8 +124,8 @@ def _text_of(exc: BaseException) -> str:
 def _bare_status(exc: BaseException) -> int | None:
     """The refusal in an exception that carries a status but no response: urllib's HTTPError, aiohttp's."""
     kind = (type(exc).__module__, type(exc).__name__)
-    status = getattr(exc, _STATUS_OF.get(kind, ""), None)
-    followed = bool(getattr(exc, "history", None)) or may_follow_another(exc)
+    status = _attribute(exc, _STATUS_OF.get(kind, "."))
+    followed = bool(_attribute(exc, "history")) or may_follow_another(exc)
     return status if isinstance(status, int) and 400 <= status <= 599 and not followed else None
 
 
@@ -150,13 +150,13 @@ def _without_body(status: int, headers: Any, latency_ms: int) -> Observation:
 
 def _followed_from_a_write(response: Any) -> bool:
     """A followed redirect answers another request than ours; what ours did, nobody read (F039)."""
-    history = getattr(response, "history", None) or []
+    history = _attribute(response, "history") or []
     return any(str(getattr(hop.request, "method", "")).upper() not in _SAFE_TO_FOLLOW for hop in history)
 
 
 def _decoded(response: Any) -> tuple[str, bool]:
     raw = cast(bytes, response.content)
-    for encoding in ("utf-8", response.encoding):
+    for encoding in ("utf-8", _attribute(response, "encoding")):
         try:
             return raw.decode(encoding or "utf-8"), False
         except (UnicodeDecodeError, LookupError):
@@ -173,7 +173,7 @@ def _reply(
     status: int | None = None,
     headers: dict[str, str] | None = None,
 ) -> Observation:
-    body = None if text is None else _cut(clean(text[:MAX_REPLY_BYTES]))
+    body = None if text is None else _cut(_clean_json(text[:MAX_REPLY_BYTES]))
     changed = altered or (text is not None and body != text)
     return Observation(
         kind="reply",
@@ -190,11 +190,15 @@ def _cut(text: str) -> str:
     return text.encode()[:MAX_REPLY_BYTES].decode("utf-8", "ignore")
 
 
-def _visible(match: re.Match[str]) -> str:
-    found = match.group()
-    if found[0] == "\\":
-        return "\\" + found if _ESCAPED_UNFIT.match(found) else found
-    return f"\\u{ord(found):04x}"
+def _clean_json(text: str) -> str:
+    """As `clean`, so that the text parsed as JSON shows the same: what is escaped there is written out too."""
+    return _UNFIT_IN_JSON.sub(_visible, text)
+
+
+def _visible(found: re.Match[str]) -> str:
+    if found["unfit"]:
+        return "\\" + found["unfit"]
+    return found.group() if found.group()[0] == "\\" else f"\\\\u{ord(found.group()):04x}"
 
 
 def _headers(headers: Any) -> dict[str, str]:
@@ -209,9 +213,17 @@ def _is_response(value: Any) -> bool:
     """httpx's response, or one shaped like it (requests): a status, headers and content."""
     if isinstance(value, httpx.Response):
         return True
-    shaped = isinstance(getattr(value, "headers", None), Mapping) and hasattr(type(value), "content")
-    status = getattr(value, "status_code", None)
-    return shaped and hasattr(value, "encoding") and isinstance(status, int) and 100 <= status <= 999
+    shaped = isinstance(_attribute(value, "headers"), Mapping) and hasattr(type(value), "content")
+    status = _attribute(value, "status_code")
+    return shaped and isinstance(status, int) and 100 <= status <= 999
+
+
+def _attribute(thing: object, name: str) -> Any:
+    """An attribute of a foreign object, which may raise anything on the way; None then."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        return None
 
 
 def _as_json(value: Any) -> tuple[str, bool]:

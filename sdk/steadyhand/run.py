@@ -122,7 +122,7 @@ class Run:
         answer = self._watched(lambda: self._transport.post(self._path("turns"), turn, TurnAnswer))
         if answer.answer == "stop":
             error = answer.error or plain_error("turn_budget_exhausted")
-            raise self._halting(Stopped(self.run_id, error, OUTCOME_OF.get(error.code)))
+            raise self.halting(Stopped(self.run_id, error, OUTCOME_OF.get(error.code)))
         return answer
 
     def finish(self, claim: str | None = None) -> OutcomeDocument:
@@ -136,6 +136,11 @@ class Run:
     def outcome(self) -> OutcomeDocument:
         """The run as the record has it now."""
         return self._transport.get(self._path(), OutcomeDocument)
+
+    def halting(self, error: E) -> E:
+        """Remember what keeps this run from going on here, and hand it back for raising. Adapters use it too."""
+        self.halted = self.halted or error
+        return error
 
     def close(self) -> None:
         """Deliver kept reports a last time. Leaving the block does it."""
@@ -167,7 +172,7 @@ class Run:
             permit = self._transport.post(self._path("proposals"), proposal, Permit)
         except Problem as problem:
             if problem.status not in _UNUSABLE:
-                raise self._halting(problem) from None
+                raise self.halting(problem) from None
             fault = problem.errors[0] if problem.errors else {}
             remedy = str(fault.get("remedy") or problem.detail or problem.title)
             raise refused_input(str(fault.get("field") or "arguments"), remedy) from problem
@@ -178,7 +183,7 @@ class Run:
     def _without_record(self, tool: Tool, arguments: dict[str, Any], unavailable: Unavailable) -> Any:
         """Writes fail closed. A read may go on where the host has said so, and the log says that it did."""
         if tool.name not in self._ways.fail_open_reads:
-            raise self._halting(unavailable)
+            raise self.halting(unavailable)
         log.warning("run %s: the read %s goes on without a record", self.run_id, tool.name)
         open_permit = Permit(answer="execute", run_id=self.run_id, step=tool.name)
         value = tool.function(copy.deepcopy(arguments), self._call_of(tool, open_permit))
@@ -228,10 +233,10 @@ class Run:
         if answer.answer in ("deny", "error"):
             raise Refused(error, outcome)
         if answer.answer == "stop":
-            raise self._halting(Stopped(self.run_id, error, outcome))
+            raise self.halting(Stopped(self.run_id, error, outcome))
         seconds = answer.wait_seconds
         if answer.answer == "suspend" or seconds is None or waited + seconds > self._ways.max_wait:
-            raise self._halting(Suspended(self.run_id, answer.due_at, reason))
+            raise self.halting(Suspended(self.run_id, answer.due_at, reason))
         seconds = max(seconds, SHORTEST_WAIT_SECONDS)
         self._ways.sleep(seconds)
         return seconds
@@ -240,8 +245,4 @@ class Run:
         try:
             return ask()
         except SteadyhandError as error:
-            raise self._halting(error) from error.__cause__
-
-    def _halting(self, error: E) -> E:
-        self.halted = self.halted or error
-        return error
+            raise self.halting(error) from error.__cause__

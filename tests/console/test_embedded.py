@@ -21,11 +21,13 @@ import time, django
 django.setup()
 from console.celery import app
 from kombu.exceptions import OperationalError
-begun = time.monotonic()
-try:
-    app.send_task("recovery.tasks.sweep")
-except OperationalError:
-    print(time.monotonic() - begun)
+for _ in range(2):  # the first call also loads half of Celery
+    begun = time.monotonic()
+    try:
+        app.send_task("recovery.tasks.sweep")
+    except OperationalError:
+        took = time.monotonic() - begun
+print(took)
 """
 
 

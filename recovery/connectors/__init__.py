@@ -1,0 +1,1 @@
+"""How Steadyhand asks an outside system what happened."""

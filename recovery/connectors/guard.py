@@ -1,0 +1,76 @@
+"""Where a request may go: named hosts, https, public addresses, one address per request (SEC-19).
+
+The name is resolved once and every address it has is checked; the request then goes to that address, so that a name
+cannot point elsewhere between the check and the call. `TRUSTED_ENDPOINTS` is the one way past: exact host:port.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+MAX_REPLY_BYTES = 1024 * 1024
+
+
+class Forbidden(Exception):
+    """The address is not one that a request may go to; the message says why in a sentence."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to connect: the pinned URL, the Host header and the name that the certificate must carry."""
+
+    url: str
+    host: str
+    extensions: dict[str, Any]
+
+
+def check(url: str, *, allow_hosts: list[str]) -> Target:
+    """The pinned target for a URL. Raises Forbidden."""
+    parts = urlsplit(url)
+    host, port = (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
+    if f"{host}:{port}" in settings.TRUSTED_ENDPOINTS:
+        return Target(url, parts.netloc, {})
+    if parts.scheme != "https":
+        raise Forbidden(f"{host} would be asked without encryption; use https.")
+    if host not in {allowed.lower() for allowed in allow_hosts}:
+        raise Forbidden(f"{host} is not among the connector's allow_hosts.")
+    address = _public_address(host, port)
+    literal = f"[{address}]" if ":" in address else address
+    pinned = parts._replace(netloc=f"{literal}:{port}").geturl()
+    return Target(pinned, parts.netloc.rpartition("@")[2], {"sni_hostname": host})
+
+
+def is_public(text: str) -> bool:
+    """Whether an address lies in the public internet, also when it is wrapped in an IPv6 form of IPv4."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or _nat64(address)
+        if inner is not None:
+            return is_public(str(inner))
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+
+
+def _public_address(host: str, port: int) -> str:
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+    except OSError as wrong:
+        raise Forbidden(f"{host} cannot be resolved.") from wrong
+    inside = sorted(address for address in found if not is_public(address))
+    if inside:
+        raise Forbidden(f"{host} points into a private network.")
+    return sorted(found)[0]
+
+
+_NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+
+
+def _nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    if not any(address in network for network in _NAT64):
+        return None
+    return ipaddress.IPv4Address(address.packed[-4:])

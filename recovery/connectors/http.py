@@ -1,0 +1,155 @@
+"""The declarative look-up: one GET, described in the manifest, that counts effects and compares all their fields.
+
+One request, no redirects, no retries, no proxies, a deadline and a size cap: what goes wrong is a failed look-up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from steadyhand.manifest import Condition, Look
+from steadyhand.paths import MISSING, dig
+
+from recovery.connectors import guard
+from recovery.connectors.base import Finding, Question, failed
+
+MAX_ITEMS = 500
+_SLOT = re.compile(r"\{(action_id|key|run_id|arguments\.[\w.\-]+)\}")
+
+
+def reconcile(question: Question) -> Finding:
+    """Ask once. Every failure to ask or to understand is `probe_failed`, with a sentence."""
+    if question.look is None:
+        return failed("The manifest declares no look-up for this tool.")
+    try:
+        document = _fetch(question, question.look)
+    except guard.Forbidden as refused:
+        return failed(str(refused))
+    except httpx.TimeoutException:
+        return failed("The look-up did not answer in time.")
+    except httpx.HTTPError as wrong:
+        return failed(f"The look-up could not be made: {type(wrong).__name__}.")
+    except _Unusable as wrong:
+        return failed(str(wrong))
+    return judge(document, question, question.look)
+
+
+def judge(document: Any, question: Question, look: Look) -> Finding:
+    """Count what is ours and compare its fields. Pure, so that every answer can be tested without a network."""
+    items = document if look.items is None else dig(document, look.items)
+    records = items if isinstance(items, list) else ([] if items in (None, MISSING) else [items])
+    if len(records) > MAX_ITEMS:
+        return failed(f"The look-up returned more than {MAX_ITEMS} records, too many to count.")
+    ours = [record for record in records if _all_equal(record, look.ours, question)]
+    if not ours:
+        return Finding("absent", f"{len(records)} records listed, none of them is ours.", count=0, raw=records[:3])
+    if len(ours) > 1:
+        return Finding("conflict", f"{len(ours)} records carry our reference.", count=len(ours), raw=ours[:10])
+    return _judge_one(ours[0], question, look)
+
+
+def _judge_one(record: Any, question: Question, look: Look) -> Finding:
+    external_id = dig(record, look.external_id)
+    name = str(external_id)[:200] if isinstance(external_id, (str, int)) else ""
+    if look.processing is not None and _holds(look.processing, record):
+        return Finding("processing", f"{name or 'A record'} is still being processed.", 1, name, record, record)
+    if not name:
+        return Finding("conflict", "A record carries our reference but has no identity.", count=1, raw=record)
+    differing = [path for path, wanted in look.match.items() if not _equal(dig(record, path), _fill(wanted, question))]
+    if differing:
+        fact = f"{name} carries our reference with other values: {', '.join(differing)}."
+        return Finding("conflict", fact, 1, name, record, record)
+    result = record if look.result is None else dig(record, look.result)
+    return Finding("present", f"One record is ours: {name}.", 1, name, None if result is MISSING else result, record)
+
+
+class _Unusable(Exception):
+    """An answer that is no usable list."""
+
+
+def _fetch(question: Question, look: Look) -> Any:
+    base = (question.connector.base_url or "").rstrip("/")
+    target = guard.check(base + _path(look.path, question), allow_hosts=question.connector.allow_hosts)
+    query = {name: str(_fill(value, question)) for name, value in look.query.items()}
+    headers = {"Host": target.host, "Accept": "application/json", **_secret(question)}
+    timeout = question.connector.timeout_seconds
+    with (
+        httpx.Client(follow_redirects=False, trust_env=False, timeout=timeout) as client,
+        client.stream("GET", target.url, params=query, headers=headers, extensions=target.extensions) as reply,
+    ):
+        if reply.status_code != 200:
+            raise _Unusable(f"The look-up answered {reply.status_code}.")
+        return _json(_capped(reply))
+
+
+def _capped(reply: httpx.Response) -> bytes:
+    body = b""
+    for chunk in reply.iter_bytes():
+        body += chunk
+        if len(body) > guard.MAX_REPLY_BYTES:
+            raise _Unusable("The look-up's answer is too large.")
+    return body
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise _Unusable("The look-up's answer is not JSON.") from None
+
+
+def _secret(question: Question) -> dict[str, str]:
+    """The connector's credential, from the environment of the worker: STEADYHAND_SECRET_<NAME>."""
+    header, name = question.connector.secret_header, question.connector.secret_name
+    value = os.environ.get(f"STEADYHAND_SECRET_{name.upper()}") if name else None
+    return {header: value} if header and value else {}
+
+
+def _path(template: str, question: Question) -> str:
+    """The path with its slots filled, each value percent-encoded whole, so that none can climb out (SEC-20)."""
+    return _SLOT.sub(lambda slot: quote(str(_value(slot[1], question)), safe=""), template)
+
+
+def _fill(value: Any, question: Question) -> Any:
+    """A template's value: a lone slot keeps its type, a slot inside text becomes text, a constant stays."""
+    if not isinstance(value, str):
+        return value
+    alone = _SLOT.fullmatch(value)
+    if alone:
+        return _value(alone[1], question)
+    return _SLOT.sub(lambda slot: str(_value(slot[1], question)), value)
+
+
+def _value(slot: str, question: Question) -> Any:
+    match slot:
+        case "action_id":
+            return question.action_id
+        case "key":
+            return question.key
+        case "run_id":
+            return question.run_id
+    found = dig(question.arguments, slot.removeprefix("arguments."))
+    return "" if found is MISSING else found
+
+
+def _all_equal(record: Any, wanted: dict[str, Any], question: Question) -> bool:
+    return all(_equal(dig(record, path), _fill(value, question)) for path, value in wanted.items())
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    """Equal in meaning: 1 and 1.0 are, 1 and true are not, an empty value never matches."""
+    if found is MISSING or found in (None, "") or isinstance(found, bool) != isinstance(wanted, bool):
+        return False
+    return bool(found == wanted)
+
+
+def _holds(condition: Condition, record: Any) -> bool:
+    value = dig(record, condition.path)
+    if condition.present is not None:
+        return (value is not MISSING) == condition.present
+    return value in condition.one_of if condition.one_of is not None else _equal(value, condition.equals)

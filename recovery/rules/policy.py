@@ -1,0 +1,209 @@
+"""What a person may do about a task, and for everything else the rule and the sentence that says why not.
+
+Pure. The same answer draws the buttons, gates the POST and is asked again by the worker (DECISIONS 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from recovery.rules.decide import Action, NextAction, decide
+from recovery.rules.evidence import Evidence
+
+VERBS = ("reconcile", "retry", "resume", "cancel")
+
+LABELS = {
+    "claim": "Claim",
+    "release": "Release",
+    "reconcile": "Check what happened",
+    "retry": "Retry the same call",
+    "resume": "Let the run go on",
+    "cancel": "Cancel the run",
+    "comment": "Comment",
+}
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that bears on the question. `evidence` is None for a task about the run itself."""
+
+    abilities: frozenset[str]
+    task_open: bool
+    mine: bool
+    held_by: str | None
+    held_until: datetime | None
+    run_state: str
+    run_open: bool
+    evidence: Evidence | None
+    settled: bool
+    tool: str
+    final_from: datetime | None
+    check_under_way: bool
+    open_calls: int
+    ceiling: str | None
+    over_threshold: bool
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One button: whether it may be pressed, the rule that says so, and one sentence for tooltip, 409 and audit."""
+
+    name: str
+    label: str
+    allowed: bool
+    rule: str
+    sentence: str
+    recommended: bool = False
+
+
+def verbs(at: Situation) -> tuple[Verb, ...]:
+    """The verbs of a task in their fixed order, at most one of them recommended."""
+    made = [_reconcile(at), _retry(at), _resume(at), _cancel(at)]
+    best = next((verb.name for verb in made if verb.allowed and verb.name != "cancel"), None)
+    marked = [_recommend(verb) if verb.name == best else verb for verb in made]
+    return (*marked, _claim(at), _release(at), _comment(at))
+
+
+def find(at: Situation, name: str) -> Verb:
+    return next(verb for verb in verbs(at) if verb.name == name)
+
+
+def retry_safe(at: Situation) -> tuple[str, str, str]:
+    """(answer, sentence, rule) to the question whether sending again is safe; the answer is a key of the look table."""
+    if at.evidence is None:
+        return "not_applicable", "No call of this task is open.", ""
+    answer = decide(at.evidence._replace(gate="open"))
+    if at.settled:
+        return "no", "The call is settled; there is nothing to send again.", answer.rule
+    if answer.action is Action.RETRY:
+        return "yes", _retry_sentence(answer), answer.rule
+    if answer.action in (Action.PROBE, Action.WAIT) and at.final_from and at.final_from > at.now:
+        return "not_yet", f"It could happen twice. A look-up counts as final from {clock(at.final_from)}.", answer.rule
+    if answer.action in (Action.PROBE, Action.WAIT):
+        return "check_first", "It could happen twice. A look-up has to settle it first.", answer.rule
+    return "no", "Nothing proves that it would not happen twice.", answer.rule
+
+
+def clock(at: datetime) -> str:
+    return f"{at:%H:%M:%S} UTC"
+
+
+def _recommend(verb: Verb) -> Verb:
+    return Verb(verb.name, verb.label, verb.allowed, verb.rule, verb.sentence, recommended=True)
+
+
+def _allowed(name: str, rule: str, sentence: str) -> Verb:
+    return Verb(name, LABELS[name], True, rule, sentence)
+
+
+def _blocked(name: str, rule: str, sentence: str) -> Verb:
+    return Verb(name, LABELS[name], False, rule, f"Blocked: {sentence}")
+
+
+def _barred(at: Situation, name: str) -> Verb | None:
+    """What stops every verb that acts: no right, no open task, somebody else's claim."""
+    if name not in at.abilities:
+        return _blocked(name, "role", "your role does not include this.")
+    if not at.task_open:
+        return _blocked(name, "task", "the task is resolved.")
+    if at.held_by is not None and not at.mine and name not in ("comment",):
+        until = f" until {clock(at.held_until)}" if at.held_until else ""
+        return _blocked(name, "claim", f"{at.held_by} holds this task{until}.")
+    return None
+
+
+def _reconcile(at: Situation) -> Verb:
+    barred = _barred(at, "reconcile")
+    if barred is not None:
+        return barred
+    if at.evidence is None or at.settled:
+        return _blocked("reconcile", "settled", "no call is open, so there is nothing to look up.")
+    if at.check_under_way:
+        return _blocked("reconcile", "look", "a check is under way; its answer appears here.")
+    answer = decide(at.evidence._replace(looks="due" if at.evidence.looks == "later" else at.evidence.looks))
+    if answer.action is Action.PROBE:
+        return _allowed("reconcile", answer.rule, _look_sentence(at))
+    if not at.evidence.reconcilable:
+        return _blocked("reconcile", answer.rule, f"no look-up is declared for {at.tool}.")
+    if at.evidence.looks == "spent":
+        return _blocked("reconcile", answer.rule, "all look-ups that the contract allows have been used.")
+    return _blocked("reconcile", answer.rule, "a look-up would not change what is known.")
+
+
+def _look_sentence(at: Situation) -> str:
+    asks = f"Asks the provider for the effect of {at.tool} by its action identity. Reads only, sends nothing."
+    if at.final_from is None:
+        return f"{asks} No bound is declared, so finding nothing will prove nothing."
+    if at.final_from > at.now:
+        return f"{asks} Finding nothing counts only from {clock(at.final_from)}."
+    return f"{asks} Its answer will be final."
+
+
+def _retry(at: Situation) -> Verb:
+    barred = _barred(at, "retry")
+    if barred is not None:
+        return barred
+    if at.evidence is None or at.settled:
+        return _blocked("retry", "settled", "no call is open, so there is nothing to send.")
+    answer = decide(at.evidence._replace(gate="open"))
+    if answer.action is not Action.RETRY:
+        _, sentence, rule = retry_safe(at)
+        return _blocked("retry", rule, sentence[0].lower() + sentence[1:])
+    if at.over_threshold:
+        return _blocked("retry", answer.rule, "the amount is above the threshold; a second person has to approve it.")
+    return _allowed("retry", answer.rule, _retry_sentence(answer))
+
+
+def _retry_sentence(answer: NextAction) -> str:
+    return {
+        "8i": "It is proven that nothing happened; the same call may be sent again under its identity.",
+        "9d": "The provider recognises our key, so sending again cannot do it twice.",
+        "2i": "A read changes nothing; it may be made again.",
+    }.get(answer.rule, "The same call may be sent again.")
+
+
+def _resume(at: Situation) -> Verb:
+    barred = _barred(at, "resume")
+    if barred is not None:
+        return barred
+    if not at.run_open or at.run_state == "cancelling":
+        return _blocked("resume", "run", "the run has ended.")
+    if at.open_calls:
+        return _blocked("resume", "I5", "a call of this run is not settled; what follows would rest on a guess.")
+    if at.ceiling is not None:
+        return _blocked("resume", "I8", f"a ceiling is reached: {at.ceiling.replace('_', ' ')}.")
+    return _allowed("resume", "I5", "Every call is settled; the agent may go on from the last proven state.")
+
+
+def _cancel(at: Situation) -> Verb:
+    barred = _barred(at, "cancel")
+    if barred is not None:
+        return barred
+    if not at.run_open or at.run_state == "cancelling":
+        return _blocked("cancel", "run", "the run has ended or is being cancelled.")
+    if at.evidence is not None and not at.settled and at.evidence.effect == "write":
+        sentence = f"Stops everything not yet sent. {at.tool} stays unknown: its task stays open until it is settled."
+        return _allowed("cancel", "F135", sentence)
+    return _allowed("cancel", "F134", "Stops everything not yet sent. What is proven stays and is listed.")
+
+
+def _claim(at: Situation) -> Verb:
+    barred = _barred(at, "claim")
+    if barred is not None:
+        return barred
+    sentence = "Yours for 30 minutes; from now on nothing is sent by itself."
+    return _allowed("claim", "claim", "Extends your claim by 30 minutes." if at.mine else sentence)
+
+
+def _release(at: Situation) -> Verb:
+    if not at.mine:
+        return _blocked("release", "claim", "you do not hold this task.")
+    return _allowed("release", "claim", "Gives the task back to the queue.")
+
+
+def _comment(at: Situation) -> Verb:
+    if "comment" not in at.abilities:
+        return _blocked("comment", "role", "your role does not include this.")
+    return _allowed("comment", "note", "A note for your colleagues; it proves nothing.")

@@ -1,0 +1,280 @@
+"""What people decide, one function a verb. Each is checked again under the run's lock and recorded as a Decision.
+
+A form carries the evidence's hash, the task's version and a one-time key: a second click gets the first result, a
+form that has been overtaken changes nothing and is told who did what (F116 to F119).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import IntegrityError
+
+from recovery import escalation, lifecycle, panel, settle
+from recovery.models import Comment, Decision, HumanTask
+from recovery.panel import Panel
+from recovery.rules import assembly
+from recovery.rules.decide import TABLE_VERSION
+from recovery.work import nudges
+from runs import record, redact, wall
+from runs.models import Action, Person
+from runs.querysets import read_clock
+from runs.record import Actor
+from runs.states import advance
+
+CLAIM_MINUTES = 30
+NEEDS_REASON = ("retry", "resume", "cancel", "reconcile")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A person's wish, as the form carries it."""
+
+    task_id: uuid.UUID
+    by: Person
+    reason: str
+    evidence_hash: str
+    version: int
+    key: str
+    request_id: str = ""
+
+
+class NoSuchTask(Exception):
+    """There is no such task for this person."""
+
+
+class Refused(Exception):
+    """The verb is not allowed now; the message is the sentence that the disabled button carries."""
+
+    def __init__(self, sentence: str, rule: str) -> None:
+        super().__init__(sentence)
+        self.rule = rule
+
+
+class Overtaken(Exception):
+    """The form rests on older facts; the message says what happened since. Nothing was changed or sent."""
+
+
+class ReasonMissing(Exception):
+    """A verb that acts wants a reason in words."""
+
+
+def claim(order: Order) -> Decision:
+    """Take a task for 30 minutes; claiming one's own extends it."""
+    return _decide("claim", order, _claim)
+
+
+def release(order: Order) -> Decision:
+    """Give a task back to the queue."""
+    return _decide("release", order, _release)
+
+
+def reconcile(order: Order, *, ring: nudges.Ring) -> Decision:
+    """Ask what happened: the worker looks, this only orders it."""
+    return _decide("reconcile", order, _extend_claim, work=True, ring=ring)
+
+
+def retry(order: Order) -> Decision:
+    """Open the gate for exactly this call; the agent's next proposal of it is permitted (DECISIONS 2, gate)."""
+    return _decide("retry", order, _retry)
+
+
+def resume(order: Order) -> Decision:
+    """Let the run go on from the last proven state."""
+    return _decide("resume", order, _resume)
+
+
+def cancel(order: Order) -> Decision:
+    """Cancel the run; a write that is still unknown keeps its task."""
+    return _decide("cancel", order, _cancel)
+
+
+def comment(order: Order) -> Decision:
+    """Leave a note; it proves nothing and moves nothing."""
+    return _decide("comment", order, _comment)
+
+
+def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
+    """A look that the clock asks for; None if one is already under way. The run is locked."""
+    from recovery import case as cases
+
+    case = cases.read(action.run, action)
+    if Decision.objects.filter(action=action, state__in=("requested", "running")).exists():
+        return None
+    decision = Decision.objects.create(
+        tenant_id=action.tenant_id,
+        run=action.run,
+        action=action,
+        verb="reconcile",
+        key=f"timer:{action.pk}:{action.fence}:{action.looks}",
+        by=None,
+        actor_kind=actor.kind,
+        reason="A look-up is due.",
+        rule=case.answer.rule,
+        table_version=TABLE_VERSION,
+        evidence_hash=assembly.hash_of(case.known),
+        snapshot=_plain(case.known),
+    )
+    nudges.after_commit(decision.pk, ring)
+    return decision
+
+
+def _decide(
+    verb: str, order: Order, do: Callable[[Panel, Order, Actor], str], *, work: bool = False, ring: nudges.Ring | None = None
+) -> Decision:
+    if verb in NEEDS_REASON and not order.reason.strip():
+        raise ReasonMissing
+    tenant_id = panel.tenant_of(order.task_id, order.by)
+    if tenant_id is None:
+        raise NoSuchTask
+    try:
+        decision, refusal = _under_lock(verb, order, tenant_id, do, work, ring)
+    except IntegrityError:
+        return _by_key(tenant_id, order)  # the other click of the same button was faster
+    if refusal is not None:
+        raise refusal
+    assert decision is not None  # noqa: S101  (either a decision or a refusal)
+    return decision
+
+
+def _under_lock(
+    verb: str,
+    order: Order,
+    tenant_id: uuid.UUID,
+    do: Callable[[Panel, Order, Actor], str],
+    work: bool,
+    ring: nudges.Ring | None,
+) -> tuple[Decision | None, Exception | None]:
+    """One transaction: the same click again, an overtaken form, a verb not allowed, or the decision."""
+    actor = Actor("person", str(order.by), order.request_id)
+    with wall.within(tenant_id):
+        task = HumanTask.objects.get(pk=order.task_id)
+        run = record.lock_run(task.run_id)
+        before = Decision.objects.filter(key=order.key).first()
+        if before is not None:
+            return before, None
+        task = HumanTask.objects.select_related("run", "action", "claimed_by").get(pk=order.task_id)
+        assert run is not None  # noqa: S101  (a task cannot outlive its run: composite foreign key)
+        seen = panel.read(task, order.by)
+        refusal = _refusal(verb, order, seen)
+        if refusal is not None:
+            data = {"task": str(task.pk), "verb": verb}
+            record.write_event(run, "refused", actor, action=task.action, reason=str(refusal), data=data)
+            return None, refusal
+        result = do(seen, order, actor)
+        decision = _write(verb, order, seen, "requested" if work else "done", result)
+        record.write_event(
+            seen.run, f"verb_{verb}", actor, action=task.action, reason=order.reason,
+            data={"task": str(task.pk), "decision": str(decision.pk), "rule": decision.rule},
+        )  # fmt: skip
+        if work and ring is not None:
+            nudges.after_commit(decision.pk, ring)
+        return decision, None
+
+
+def _refusal(verb: str, order: Order, seen: Panel) -> Exception | None:
+    answer = seen.verb(verb)
+    moved = verb != "comment" and (order.version != seen.task.version or order.evidence_hash != seen.evidence_hash)
+    if moved and verb not in ("claim", "release"):
+        return Overtaken(_what_happened(seen))
+    if not answer.allowed:
+        return Overtaken(f"{_what_happened(seen)} {answer.sentence}") if moved else Refused(answer.sentence, answer.rule)
+    return None
+
+
+def _what_happened(seen: Panel) -> str:
+    """Who did what since the form was drawn, in a sentence."""
+    latest = Decision.objects.filter(run=seen.run).select_related("by").order_by("-id").first()
+    if latest is None:
+        return "The evidence has changed since this page was drawn. Nothing was sent."
+    who = str(latest.by) if latest.by else "The clock"
+    at = f"{latest.requested_at:%H:%M:%S} UTC"
+    return f"{who} chose {latest.verb} at {at}; the facts have changed since this page was drawn. Nothing was sent."
+
+
+def _by_key(tenant_id: uuid.UUID, order: Order) -> Decision:
+    with wall.within(tenant_id):
+        before = Decision.objects.filter(key=order.key).first()
+    if before is None:
+        raise Overtaken("Somebody else asked for the same at the same moment. Nothing was sent twice.")
+    return before
+
+
+def _write(verb: str, order: Order, seen: Panel, state: str, result: str) -> Decision:
+    answer = seen.verb(verb)
+    return Decision.objects.create(
+        tenant_id=seen.run.tenant_id,
+        run=seen.run,
+        action=seen.task.action,
+        task=seen.task,
+        verb=verb,
+        key=order.key,
+        by=order.by,
+        actor_kind="person",
+        reason=redact.clean_text(order.reason),
+        rule=answer.rule,
+        table_version=TABLE_VERSION,
+        evidence_hash=order.evidence_hash,
+        snapshot=_plain(seen.case.known) if seen.case else {"run_state": seen.run.state},
+        state=state,
+        result=result,
+        ended_at=read_clock() if state == "done" else None,
+    )
+
+
+def _plain(known: assembly.Known) -> dict[str, object]:
+    import json
+
+    plain: dict[str, object] = json.loads(json.dumps(assembly.snapshot(known), default=str))
+    return plain
+
+
+# --- what each verb does ------------------------------------------------------------------------------------
+
+
+def _claim(seen: Panel, order: Order, actor: Actor) -> str:
+    until = read_clock() + timedelta(minutes=CLAIM_MINUTES)
+    advance(seen.task, machine="task", to="claimed", claimed_by=order.by, claimed_until=until)
+    return f"Yours until {until:%H:%M:%S} UTC."
+
+
+def _release(seen: Panel, order: Order, actor: Actor) -> str:
+    advance(seen.task, machine="task", to="open", claimed_by=None, claimed_until=None)
+    return "Back in the queue."
+
+
+def _extend_claim(seen: Panel, order: Order, actor: Actor) -> str:
+    """Acting extends a claim (UX: claims decay)."""
+    if seen.situation.mine:
+        _claim(seen, order, actor)
+    return "Requested."
+
+
+def _retry(seen: Panel, order: Order, actor: Actor) -> str:
+    action = seen.task.action
+    assert action is not None  # noqa: S101  (policy: a verb on a call)
+    Action.objects.filter(pk=action.pk).update(gate_open=True)
+    action.refresh_from_db()
+    settle.settle(seen.run, action, actor)
+    return "The same call may be sent again."
+
+
+def _resume(seen: Panel, order: Order, actor: Actor) -> str:
+    escalation.close(seen.task, actor=actor, resolution=f"{order.by} let the run go on.")
+    settle.refresh_run(seen.run, actor)
+    return "The run may go on."
+
+
+def _cancel(seen: Panel, order: Order, actor: Actor) -> str:
+    lifecycle.cancel(seen.run, actor, reason=order.reason)
+    return "Cancelled; what is proven stays listed."
+
+
+def _comment(seen: Panel, order: Order, actor: Actor) -> str:
+    Comment.objects.create(
+        tenant_id=seen.run.tenant_id, task=seen.task, by=order.by, text=redact.clean_text(order.reason)
+    )
+    return "Noted."

@@ -1,0 +1,117 @@
+"""What the clock brings: leases that ran out, looks that are due, claims that decayed, messages that were lost.
+
+Tenant by tenant and run by run, each in its own short transaction; a run that somebody else has locked is skipped and
+found again a few seconds later, so two sweeps at once do no harm (F070).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from django.db.models import Q
+
+from recovery import case as cases
+from recovery import leases, settle
+from recovery.models import Decision, HumanTask
+from recovery.rules.decide import Action as Answer
+from recovery.work import decisions, nudges
+from runs import record, wall
+from runs.models import Action, Attempt, Run
+from runs.querysets import database_now, read_clock
+from runs.record import TIMER
+from runs.states import advance
+
+BATCH = 500
+NUDGE_AGAIN = timedelta(seconds=5)
+
+
+def sweep(*, ring: nudges.Ring) -> dict[str, int]:
+    """One pass over every tenant with something due; returns how many rows of each kind were handled."""
+    done = {"leases": 0, "due": 0, "claims": 0, "nudges": 0}
+    for tenant_id in wall.due_tenants():
+        done["leases"] += _each_run(tenant_id, _runs_with_expired_leases, lambda run: leases.expire_of_run(run))
+        done["due"] += _each_run(tenant_id, _runs_with_due_actions, lambda run: _due_actions(run, ring))
+        done["claims"] += _each_run(tenant_id, _runs_with_decayed_claims, _decay_claims)
+        done["nudges"] += _nudge(tenant_id, ring)
+    return done
+
+
+def _each_run(
+    tenant_id: uuid.UUID, find: Callable[[], Iterable[uuid.UUID]], handle: Callable[[Run], int]
+) -> int:
+    with wall.within(tenant_id):
+        found = list(find())
+    return sum(_one_run(tenant_id, run_id, handle) for run_id in found)
+
+
+def _one_run(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int]) -> int:
+    with wall.within(tenant_id):
+        run = Run.objects.select_for_update(skip_locked=True).filter(pk=run_id).first()
+        return handle(run) if run is not None else 0
+
+
+def _runs_with_expired_leases() -> Iterable[uuid.UUID]:
+    expired = Attempt.objects.filter(ended_at__isnull=True, lease_until__lte=database_now())
+    return expired.order_by("lease_until").values_list("run_id", flat=True).distinct()[:BATCH]
+
+
+def _runs_with_due_actions() -> Iterable[uuid.UUID]:
+    due = Action.objects.filter(due_at__lte=database_now())
+    return due.order_by("due_at").values_list("run_id", flat=True).distinct()[:BATCH]
+
+
+def _runs_with_decayed_claims() -> Iterable[uuid.UUID]:
+    return HumanTask.objects.filter(_decayed()).order_by("claimed_until").values_list("run_id", flat=True)[:BATCH]
+
+
+def _decayed() -> Q:
+    return Q(state="claimed", claimed_until__lte=database_now())
+
+
+def _due_actions(run: Run, ring: nudges.Ring) -> int:
+    due = list(run.actions.filter(due_at__lte=database_now()))
+    for action in due:
+        _due_action(run, action, ring)
+    return len(due)
+
+
+def _due_action(run: Run, action: Action, ring: nudges.Ring) -> None:
+    """A look that is due is ordered; a retry that is due is announced, for the agent's runner sends it."""
+    answer = cases.read(run, action).answer
+    if answer.action is Answer.PROBE:
+        ordered = decisions.order_look(action, actor=TIMER, ring=ring)
+        Action.objects.filter(pk=action.pk).update(due_at=None)
+        if ordered is None:
+            return
+    elif answer.action is Answer.RETRY:
+        Action.objects.filter(pk=action.pk).update(due_at=None)
+        data = {"step": action.step, "tool": action.tool}
+        record.write_event(run, "ready", TIMER, action=action, from_state=run.state, to_state=run.state, data=data)
+    else:
+        settle.settle(run, action, TIMER)
+
+
+def _decay_claims(run: Run) -> int:
+    decayed = list(HumanTask.objects.filter(_decayed(), run=run).select_related("claimed_by"))
+    for task in decayed:
+        holder = str(task.claimed_by)
+        advance(task, machine="task", to="open", claimed_by=None, claimed_until=None)
+        reason = f"The claim of {holder} ended without an act."
+        data = {"task": str(task.pk)}
+        record.write_event(run, "claim_decayed", TIMER, action=task.action, to_state="open", reason=reason, data=data)
+    return len(decayed)
+
+
+def _nudge(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
+    """Ring again for decisions whose message was lost or whose worker died; claimed set-based, two sweeps share none."""
+    with wall.within(tenant_id):
+        now = read_clock()
+        waits = Q(state="requested") | Q(state="running", lease_until__lte=now)
+        lost = Decision.objects.select_for_update(skip_locked=True).filter(waits, nudged_at__lte=now - NUDGE_AGAIN)
+        ids = list(lost.order_by("nudged_at").values_list("pk", flat=True)[:BATCH])
+        Decision.objects.filter(pk__in=ids).update(nudged_at=now)
+    for decision_id in ids:
+        nudges.now(decision_id, ring)
+    return len(ids)

@@ -1,0 +1,50 @@
+"""What a look-up proves: keep its finding as evidence, and close the action or leave it with what is still open."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from recovery import case as cases
+from recovery import settle
+from recovery.connectors.base import Finding
+from recovery.rules import assembly
+from runs import definitions, record, redact, vault
+from runs.models import Action, Run
+from runs.record import Actor
+
+STRENGTH = {"present": 5, "conflict": 5, "partial": 4, "processing": 3, "absent": 3, "probe_failed": 1}
+STRENGTH_FINAL = 5
+
+
+def prove(
+    run: Run, action: Action, finding: Finding, *, started_at: datetime, actor: Actor, ours: bool
+) -> None:
+    """Record a finding and settle by it. `ours` False: the lease was lost, so it is evidence and moves nothing (F058).
+
+    `started_at` is the database's time before the request left: whether the answer is final is computed from it and
+    from the bounds that the tool declares, never taken from the connector (DECISIONS 2).
+    """
+    definition = definitions.of_run(run)
+    tool = definition.tools[action.tool]
+    final_at = cases.read(run, action).final_at
+    verdict = assembly.finalize(finding.verdict, started_at=started_at, final_at=final_at)
+    record.add_evidence(
+        action,
+        run=run,
+        kind="probe",
+        verdict=verdict,
+        count=finding.count,
+        source=tool.reconcile.connector if tool.reconcile else "look-up",
+        strength=STRENGTH_FINAL if verdict.endswith("_final") else STRENGTH[finding.verdict],
+        fact=finding.fact,
+        raw=redact.redact(finding.raw, sensitive=tool.sensitive_fields),
+        sealed_record=vault.seal(definition.keys, finding.record) if finding.verdict == "present" else None,
+        external_id=finding.external_id,
+        started_at=started_at,
+    )
+    if not ours:
+        record.write_event(run, "late_look", actor, action=action, reason=finding.fact, data={"verdict": verdict})
+        return
+    Action.objects.filter(pk=action.pk).update(verdict=verdict)
+    action.refresh_from_db()
+    settle.settle(run, action, actor)

@@ -1,0 +1,147 @@
+"""Carrying out one decision: take the lease, ask the outside world without a transaction, conclude under the fence.
+
+Killed anywhere, it leaves a row whose lease runs out: the sweep rings again, and a look-up is only a read (F014, F015).
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import F, Q
+
+from recovery import case as cases
+from recovery import crashpoints, permissions
+from recovery.connectors import http
+from recovery.connectors.base import Finding, Question, failed
+from recovery.models import Decision
+from recovery.rules.decide import Action as Answer
+from recovery.work import verify
+from runs import definitions, record, vault, wall
+from runs.models import Action, Run
+from runs.querysets import database_now, read_clock
+from runs.record import Actor
+from runs.states import advance
+
+LEASE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A lease on a decision, and the question that it orders."""
+
+    tenant_id: uuid.UUID
+    decision_id: uuid.UUID
+    fence: int
+    started_at: datetime
+    question: Question
+
+
+def execute(decision_id: uuid.UUID) -> None:
+    """Carry out a decision if it still waits; a message that comes twice or late finds nothing to do (F052, F053)."""
+    tenant_id = wall.tenant_of_decision(decision_id)
+    if tenant_id is None:
+        return
+    crashpoints.point("C19")
+    ticket = _take(tenant_id, decision_id)
+    if ticket is None:
+        return
+    crashpoints.point("C20")
+    finding = ask(ticket.question)
+    crashpoints.point("C21")
+    _conclude(ticket, finding)
+    crashpoints.point("C25")
+
+
+def ask(question: Question) -> Finding:
+    """Put the question to its connector; whatever goes wrong there is a failed look-up, never an answer."""
+    if question.connector.kind != "http":
+        return failed(f"No look-up can be made through a {question.connector.kind} connector here.")
+    try:
+        return http.reconcile(question)
+    except Exception as wrong:
+        # An unforeseen fault in a look-up must not leave the run without a next step; its class is kept as evidence.
+        return failed(f"The look-up broke: {type(wrong).__name__}.")
+
+
+def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | None:
+    """The lease, with everything checked again at the moment of acting (I13); None if there is nothing to do."""
+    with wall.within(tenant_id):
+        decision = _waiting(decision_id)
+        if decision is None:
+            return None
+        run = record.lock_run(decision.run_id)
+        decision = _waiting(decision_id)
+        if run is None or decision is None or decision.action is None:
+            return None
+        refusal = _no_longer(decision, run, decision.action)
+        if refusal is not None:
+            _end(decision, "refused", refusal)
+            return None
+        lease = read_clock() + timedelta(seconds=LEASE_SECONDS)
+        advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=lease)
+        return _ticket(decision, run, decision.action)
+
+
+def _waiting(decision_id: uuid.UUID) -> Decision | None:
+    waits = Q(state="requested") | Q(state="running", lease_until__lte=database_now())
+    return Decision.objects.filter(waits, pk=decision_id).select_related("action", "by").first()
+
+
+def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
+    """Why the decision must not be carried out any more, in a sentence; None if it still holds."""
+    if decision.by is not None and not permissions.may(decision.by, decision.verb, run.tenant_id):
+        return f"{decision.by} no longer holds the right to {decision.verb}."
+    if action.settled_at is not None:
+        return "The call was settled meanwhile."
+    case = cases.read(run, action)
+    if case.suppose(looks="spent" if case.evidence.looks == "spent" else "due").action is not Answer.PROBE:
+        return "A look-up would not change what is known."
+    return None
+
+
+def _ticket(decision: Decision, run: Run, action: Action) -> Ticket:
+    """Count the look before it is made, so that a worker that dies in it again and again stops at the ceiling."""
+    started_at = read_clock()
+    actor = _actor(decision)
+    record.move_action(action, "probing", actor, run=run, kind="look_started", looks=F("looks") + 1, due_at=None)
+    definition = definitions.of_run(run)
+    tool = definition.tools[action.tool]
+    connector = definition.connector(tool)
+    assert tool.reconcile is not None  # noqa: S101  (reconcilable: checked just above)
+    assert connector is not None  # noqa: S101
+    question = Question(
+        action_id=action.action_id,
+        run_id=str(run.pk),
+        key=action.idempotency_key,
+        arguments=vault.unseal(definition.keys, bytes(action.sealed_arguments)),
+        connector=connector,
+        look=tool.reconcile.look,
+    )
+    return Ticket(run.tenant_id, decision.pk, decision.fence, started_at, question)
+
+
+def _conclude(ticket: Ticket, finding: Finding) -> None:
+    """Record the finding and what follows from it, if the lease is still ours; else keep it as evidence only (I6)."""
+    with wall.within(ticket.tenant_id):
+        decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
+        run = record.lock_run(decision.run_id)
+        decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
+        assert run is not None  # noqa: S101  (composite foreign keys)
+        assert decision.action is not None  # noqa: S101
+        ours = decision.state == "running" and decision.fence == ticket.fence
+        verify.prove(run, decision.action, finding, started_at=ticket.started_at, actor=_actor(decision), ours=ours)
+        if ours:
+            _end(decision, "done", finding.fact)
+        crashpoints.point("C22")
+
+
+def _end(decision: Decision, state: str, result: str) -> None:
+    advance(decision, machine="decision", to=state, result=result, ended_at=read_clock(), lease_until=None)
+
+
+def _actor(decision: Decision) -> Actor:
+    return Actor("person", str(decision.by)) if decision.by else Actor("timer", "sweep")
+
+

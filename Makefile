@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 RUN := $(BIN)/python
 PYTEST := $(BIN)/pytest
 ADAPTERS := $(patsubst sdk/adapters-%.txt,.venv-%/.complete,$(wildcard sdk/adapters-*.txt))
-DEMO_AGENT := $(filter .venv-openai_agents/.complete,$(ADAPTERS))
+DEMO_AGENT := $(filter .venv-openai-agents/.complete,$(ADAPTERS))
 # `make check` looks at the settings a deployment would load, with secrets made for that moment.
 DEPLOYED := STEADYHAND_HOSTS=console.example.org DATABASE_URL=postgresql://steadyhand_app@db.example.org/steadyhand
 CHECKED := console runs recovery sdk sandbox demo benchmarks tests manage.py

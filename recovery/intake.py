@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.db.models import F
 from psycopg.errors import UniqueViolation
 from steadyhand.contract import (
@@ -89,9 +89,10 @@ def open_run(who: Credentials, request: OpenRun, *, request_id: str) -> RunOpene
             return answers.run_opened(earlier, resumed=True)
         manifest = definitions.of_workflow(workflow, Tenant.objects.get(pk=who.tenant_id)).manifest
         try:
-            run = record.open_run(request, client=client, workflow=workflow, manifest=manifest)
+            with transaction.atomic():
+                run = record.open_run(request, client=client, workflow=workflow, manifest=manifest)
         except IntegrityError:
-            raise Conflict("The same run is being opened by another request; ask again.") from None
+            return answers.run_opened(before.get(), resumed=True)  # the same request was faster on another connection
         definitions.learn(run)
         return answers.run_opened(run, resumed=False)
 

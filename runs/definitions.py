@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -175,11 +176,33 @@ def _check_schema(schema: dict[str, Any] | None, field: str) -> None:
         return
     if "$ref" in _dump(schema):
         raise BadInput(field, "write the schema out in full: references are not followed")
+    if any(_is_costly(pattern) for pattern in _patterns(schema)):
+        raise BadInput(field, "write the pattern without repeated groups and with at most two open repetitions")
     try:
         jsonschema.Draft7Validator.check_schema(schema)
         _schema(_dump(schema))
     except (jsonschema.SchemaError, fastjsonschema.JsonSchemaException) as wrong:
         raise BadInput(field, "send a valid JSON Schema, draft 7") from wrong
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    """Every regular expression in a schema, wherever it stands."""
+    if isinstance(schema, dict):
+        for name, value in schema.items():
+            if name == "pattern" and isinstance(value, str):
+                yield value
+            elif name == "patternProperties" and isinstance(value, dict):
+                yield from value
+            yield from _patterns(value)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _patterns(item)
+
+
+def _is_costly(pattern: str) -> bool:
+    """Whether matching could take more than a moment on hostile text: a repeated group can take for ever (SEC-16)."""
+    plain = re.sub(r"\\.|\[[^\]]*\]", "x", pattern)
+    return len(pattern) > 500 or bool(re.search(r"\)[*+{]", plain)) or len(re.findall(r"[*+]|,\}", plain)) > 2
 
 
 def _money_breach(tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | None:

@@ -39,6 +39,15 @@ class Plan:
     def address(self) -> str:
         return f"http://{self.reached_at}"
 
+    @property
+    def sandbox_address(self) -> str:
+        return f"http://127.0.0.1:{self.sandbox_port}"
+
+    @property
+    def agent_token(self) -> Path:
+        """Where the demo keeps its agent's token; the folder is the owner's alone."""
+        return self.places.home / "demo" / "agent.token"
+
 
 def database(places: Places) -> Child:
     command = postgres.command(places.postgres_data, places.sockets)
@@ -70,12 +79,19 @@ def web(plan: Plan) -> Child:
 def demo_services(plan: Plan) -> list[Child]:
     """The small outside world: its own process, its own ledger."""
     sandbox = [sys.executable, "-m", "sandbox", "--port", str(plan.sandbox_port), "--steadyhand", plan.address]
+    sandbox += ["--beliefs", f"{plan.address}/api/v1/actions?limit=200", "--beliefs-token", str(plan.agent_token)]
     return [Child("sandbox", [*sandbox, "--data", str(plan.places.home / "sandbox")])]
 
 
 def demo_guests(plan: Plan) -> list[Child]:
     """The agent that works the demo's cases; it may end when they are done."""
-    return [Child("agent", [_agent_python(), "-m", "demo.agent"], stay=Stay.GUEST)]
+    env = {
+        "STEADYHAND_URL": plan.address,
+        "STEADYHAND_TOKEN_FILE": str(plan.agent_token),
+        "STEADYHAND_DEMO_STATE": str(plan.agent_token.with_name("agent.json")),
+        "SANDBOX_URL": plan.sandbox_address,
+    }
+    return [Child("agent", [_agent_python(), "-m", "demo.agent"], stay=Stay.GUEST, env=env)]
 
 
 def step(name: str, *arguments: str) -> Child:
@@ -86,11 +102,11 @@ def step(name: str, *arguments: str) -> Child:
 def steps_after_start(plan: Plan) -> list[Child]:
     """What is said or prepared once the console answers."""
     if plan.demo:
-        return [step("demo", "load_demo", "--address", plan.address)]
+        return [step("demo", "load_demo", "--address", plan.address, "--sandbox", plan.sandbox_address)]
     return [step("invite", "invite_admin", "--quiet-if-known", "--address", plan.address)]
 
 
 def _agent_python() -> str:
     """The agent's own environment, with its framework; ours if it was not made."""
-    own = BASE / ".venv-openai_agents" / "bin" / "python"
+    own = BASE / ".venv-openai-agents" / "bin" / "python"
     return str(own) if own.exists() else sys.executable

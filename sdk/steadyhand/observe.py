@@ -21,9 +21,9 @@ MAX_MESSAGE = 2000
 MAX_HEADER = 500
 KEPT_HEADERS = {
     "age", "cache-control", "content-length", "content-type", "date", "etag", "idempotency-key",
-    "idempotent-replayed", "last-modified", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "request-id",
-    "retry-after", "server", "x-correlation-id", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset",
-    "x-request-id",
+    "idempotent-replayed", "last-modified", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset",
+    "request-id", "retry-after", "server", "x-correlation-id", "x-ratelimit-limit", "x-ratelimit-remaining",
+    "x-ratelimit-reset", "x-request-id",
 }  # fmt: skip
 """What helps a decision or a support case. Cookies and credentials never travel (SEC-36)."""
 

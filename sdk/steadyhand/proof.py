@@ -45,7 +45,7 @@ def names(kind: type) -> set[str]:
 
 def _while_connecting(exc: BaseException) -> bool:
     proven = _NOTHING_LEFT.get(_package(type(exc)), frozenset())
-    return any(base.__name__ in proven and _package(base) == _package(type(exc)) for base in type(exc).__mro__)
+    return bool(proven & names(type(exc)))
 
 
 def _unwrapped(exc: BaseException) -> Iterator[BaseException]:
@@ -67,7 +67,7 @@ def may_follow_another(exc: BaseException) -> bool:
             return True
         if frame.f_code.co_name == "urlopen":
             entries[module] += 1
-    return any(count > 1 for count in entries.values())  # urllib3 repeats and redirects by calling itself
+    return any(count > 99 for count in entries.values())  # urllib3 repeats and redirects by calling itself
 
 
 def _second_hop(module: str, frame: FrameType) -> bool:

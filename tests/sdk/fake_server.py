@@ -125,7 +125,9 @@ def error(code: str, message: str = "No.", **more: Any) -> dict[str, Any]:
     return {"code": code, "message": message, **more}
 
 
-def document(state: str = "completed", outcome: str | None = "ok", reason: str | None = "completed") -> dict[str, Any]:
+def document(
+    state: str = "completed", outcome: str | None = "ok", reason: str | None = "completed"
+) -> dict[str, Any]:
     return {"run_id": RUN, "workflow": "billing", "state": state, "outcome": outcome, "reason_code": reason}
 
 

@@ -160,5 +160,6 @@ async def _flying(run: Run, work: Callable[[], Any]) -> Any:
     flight = asyncio.ensure_future(asyncio.to_thread(work))
     flights = _flights.setdefault(run, set())
     flights.add(flight)
-    flight.add_done_callback(lambda done: (flights.discard(done), done.cancelled() or done.exception()))
+    flight.add_done_callback(flights.discard)
+    flight.add_done_callback(lambda done: done.cancelled() or done.exception())  # read, so that asyncio is content
     return await asyncio.shield(flight)

@@ -1,0 +1,57 @@
+"""One guarded tool call: through the core in this process, and over HTTP with the SDK."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+from steadyhand import Boundary, Call, Tool
+from steadyhand.contract import Proposal, Report, Strict
+from steadyhand.transport import Transport
+
+from benchmarks.scenery import SCOPE, TOOL, WORKFLOW, Scenery, arguments, observation, reply
+from recovery import intake
+
+numbers = itertools.count(1)
+
+
+class Pong(Strict):
+    ok: bool
+
+
+def core(scenery: Scenery, run: uuid.UUID) -> None:
+    """Propose, do nothing, report: validation, authentication, scope, budget, identity, both commits, both events."""
+    number = next(numbers)
+    proposal = Proposal(
+        workflow_id=str(scenery.workflow_id), tool=TOOL, arguments=arguments(number), step=f"credit-{number}"
+    )
+    permit = intake.propose(scenery.who, run, proposal, request_id="bench")
+    told = Report(
+        attempt_id=permit.attempt_id or "", tool=TOOL, fence=permit.fence or 0, observation=observation(number)
+    )
+    answer = intake.report(scenery.who, run, told, request_id="bench")
+    if answer.answer != "result":
+        raise RuntimeError(f"the call was not ordinary: {permit.answer}, {answer.answer}")
+
+
+def over_http(boundary: Boundary) -> Callable[[], None]:
+    """A new run over HTTP; the function makes its next call, as an agent's code would."""
+    run = boundary.run(workflow=WORKFLOW, intent="Credit a customer.", scope=SCOPE)
+
+    def credit(given: dict[str, Any], call: Call) -> dict[str, Any]:
+        return reply(1)
+
+    def call() -> None:
+        number = next(numbers)
+        run.call(Tool(TOOL, credit), arguments(number), step=f"credit-{number}")
+
+    return call
+
+
+def pinging(address: str, token: str) -> Callable[[], None]:
+    """The way there and back by the SDK's own client, to an address that does nothing."""
+    transport = Transport(address, token, timeout=10, transport=httpx.HTTPTransport(retries=0))
+    return lambda: transport.get("/ping", Pong) and None

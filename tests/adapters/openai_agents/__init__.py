@@ -1,0 +1,1 @@
+"""The adapter against the real openai-agents package and a scripted model."""

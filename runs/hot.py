@@ -17,6 +17,8 @@ from psycopg.rows import dict_row
 from runs.wall import SET_TENANTS
 
 Row = dict[str, Any]
+# So many executions that a statement of the ORM is never prepared by itself; these two ask for it.
+PREPARE_ONLY_ON_DEMAND = 2**31
 
 _CLIENT = """
 client AS MATERIALIZED (
@@ -138,6 +140,7 @@ def _round_trip(statement: str, params: dict[str, Any]) -> Row | None:
     """One pipeline: the tenant and the statement in one implicit transaction, one Sync."""
     connection.ensure_connection()
     raw: psycopg.Connection[Any] = connection.connection
+    raw.prepare_threshold = PREPARE_ONLY_ON_DEMAND  # Django turns preparing off, even where a cursor asks for it
     tenant: uuid.UUID = params["tenant"]
     with raw.pipeline():
         psycopg.Cursor(raw).execute(SET_TENANTS, (str(tenant),), prepare=True)

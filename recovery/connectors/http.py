@@ -60,7 +60,9 @@ def _judge_one(record: Any, question: Question, look: Look) -> Finding:
         return Finding("processing", f"{name or 'A record'} is still being processed.", 1, name, record, record)
     if not name:
         return Finding("conflict", "A record carries our reference but has no identity.", count=1, raw=record)
-    differing = [path for path, wanted in look.match.items() if not _equal(dig(record, path), _fill(wanted, question))]
+    differing = [
+        path for path, wanted in look.match.items() if not _equal(dig(record, path), _fill(wanted, question))
+    ]
     if differing:
         fact = f"{name} carries our reference with other values: {', '.join(differing)}."
         return Finding("conflict", fact, 1, name, record, record)

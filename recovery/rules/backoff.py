@@ -30,12 +30,13 @@ def next_look_at(
     """The time of the next look by itself.
 
     The first comes `first_look_seconds` after the outcome became unknown; each further one waits twice as long. No
-    look is planned past `final_from`, the moment from which one counts as final, without one exactly there.
+    look is planned past `final_from`, the moment from which one counts as final, without one there or, if nobody
+    has looked since, at once.
     """
     delay = timedelta(
         seconds=first_look_seconds if looks == 0 else min(CAP_SECONDS, max(first_look_seconds, 5.0) * 2**looks)
     )
     planned = max(now, uncertain_since + delay) if looks == 0 else now + delay
-    if final_from is not None and now < final_from < planned:
-        return final_from
+    if final_from is not None and final_from < planned and (looks == 0 or now < final_from):
+        return max(now, final_from)
     return planned

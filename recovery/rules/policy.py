@@ -80,7 +80,11 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
     if answer.action is Action.RETRY:
         return "yes", _retry_sentence(answer), answer.rule
     if answer.action in (Action.PROBE, Action.WAIT) and at.final_from and at.final_from > at.now:
-        return "not_yet", f"It could happen twice. A look-up counts as final from {clock(at.final_from)}.", answer.rule
+        return (
+            "not_yet",
+            f"It could happen twice. A look-up counts as final from {clock(at.final_from)}.",
+            answer.rule,
+        )
     if answer.action in (Action.PROBE, Action.WAIT):
         return "check_first", "It could happen twice. A look-up has to settle it first.", answer.rule
     return "no", "Nothing proves that it would not happen twice.", answer.rule

@@ -9,7 +9,9 @@ from typing import Any
 from steadyhand.manifest import Tool
 
 
-def breach(scope: dict[str, Any], tool: Tool, arguments: dict[str, Any], clock: Callable[[], datetime]) -> tuple[str, str] | None:
+def breach(
+    scope: dict[str, Any], tool: Tool, arguments: dict[str, Any], clock: Callable[[], datetime]
+) -> tuple[str, str] | None:
     """(field, sentence) of the first way in which the call exceeds its scope, or None; asks the clock only if it ends."""
     ends = scope.get("expires_at")
     if ends is not None and datetime.fromisoformat(ends) <= clock():

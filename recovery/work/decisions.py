@@ -123,7 +123,12 @@ def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision |
 
 
 def _decide(
-    verb: str, order: Order, do: Callable[[Panel, Order, Actor], str], *, work: bool = False, ring: nudges.Ring | None = None
+    verb: str,
+    order: Order,
+    do: Callable[[Panel, Order, Actor], str],
+    *,
+    work: bool = False,
+    ring: nudges.Ring | None = None,
 ) -> Decision:
     if verb in NEEDS_REASON and not order.reason.strip():
         raise ReasonMissing
@@ -181,7 +186,9 @@ def _refusal(verb: str, order: Order, seen: Panel) -> Exception | None:
     if moved and verb not in ("claim", "release"):
         return Overtaken(_what_happened(seen))
     if not answer.allowed:
-        return Overtaken(f"{_what_happened(seen)} {answer.sentence}") if moved else Refused(answer.sentence, answer.rule)
+        return (
+            Overtaken(f"{_what_happened(seen)} {answer.sentence}") if moved else Refused(answer.sentence, answer.rule)
+        )
     return None
 
 

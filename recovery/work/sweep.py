@@ -38,9 +38,7 @@ def sweep(*, ring: nudges.Ring) -> dict[str, int]:
     return done
 
 
-def _each_run(
-    tenant_id: uuid.UUID, find: Callable[[], Iterable[uuid.UUID]], handle: Callable[[Run], int]
-) -> int:
+def _each_run(tenant_id: uuid.UUID, find: Callable[[], Iterable[uuid.UUID]], handle: Callable[[Run], int]) -> int:
     with wall.within(tenant_id):
         found = list(find())
     return sum(_one_run(tenant_id, run_id, handle) for run_id in found)

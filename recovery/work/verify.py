@@ -16,9 +16,7 @@ STRENGTH = {"present": 5, "conflict": 5, "partial": 4, "processing": 3, "absent"
 STRENGTH_FINAL = 5
 
 
-def prove(
-    run: Run, action: Action, finding: Finding, *, started_at: datetime, actor: Actor, ours: bool
-) -> None:
+def prove(run: Run, action: Action, finding: Finding, *, started_at: datetime, actor: Actor, ours: bool) -> None:
     """Record a finding and settle by it. `ours` False: the lease was lost, so it is evidence and moves nothing (F058).
 
     `started_at` is the database's time before the request left: whether the answer is final is computed from it and

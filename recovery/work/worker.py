@@ -143,5 +143,3 @@ def _end(decision: Decision, state: str, result: str) -> None:
 
 def _actor(decision: Decision) -> Actor:
     return Actor("person", str(decision.by)) if decision.by else Actor("timer", "sweep")
-
-

@@ -67,7 +67,7 @@ def may_follow_another(exc: BaseException) -> bool:
             return True
         if frame.f_code.co_name == "urlopen":
             entries[module] += 1
-    return any(count > 99 for count in entries.values())  # urllib3 repeats and redirects by calling itself
+    return any(count > 1 for count in entries.values())  # urllib3 repeats and redirects by calling itself
 
 
 def _second_hop(module: str, frame: FrameType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import Any
@@ -12,7 +13,7 @@ from agents import Agent, MaxTurnsExceeded, ModelBehaviorError, Runner, function
 from agents.testing import ModelStep, assistant_message
 from agents.usage import Usage
 from steadyhand import Run, Stopped, Suspended, Unavailable
-from steadyhand.adapters.openai_agents import guard, guarded_tools
+from steadyhand.adapters.openai_agents import guard, guarded_tools, run_agent
 from steadyhand.contract import Outcome
 
 from tests.adapters.openai_agents.conftest import Stage
@@ -75,9 +76,14 @@ def test_a_call_in_the_air_is_reported_though_its_sibling_ended_the_run(server: 
 
     server.then("reports", judge, judge)
     turn = [("c1", "slow", {"invoice": "in_1"}), ("c2", "doomed", {"invoice": "in_2"})]
-    with pytest.raises(Suspended):
-        Stage(run, guarded_tools(run, [slow, doomed]), turn, "Done.").play()
-    assert sorted(report["observation"]["kind"] for report in server.came("reports")) == ["connection_lost", "reply"]
+
+    async def main() -> list[str]:
+        stage = Stage(run, guarded_tools(run, [slow, doomed]), turn, "Done.")
+        with pytest.raises(Suspended):
+            await run_agent(run, stage.agent, "Please help.")
+        return sorted(report["observation"]["kind"] for report in server.came("reports"))
+
+    assert asyncio.run(main()) == ["connection_lost", "reply"]
 
 
 def endlessly(run: Run, turns: int = 6) -> Stage:

@@ -1,0 +1,204 @@
+"""The whole product as processes, for tests that end in the world: web, worker, broker, sandbox, one database.
+
+Each process is started here and stopped here by its id. Time does not pass by sleeping: `later` moves the database's
+clock, which is the only one that decides (DESIGN: time), for every process at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from steadyhand import Boundary
+
+from console.embedded import valkey
+from console.embedded.processes import tied
+from demo import workflows
+from recovery.clients import issue_client
+from recovery.work import sweep as sweeping
+from runs import vault, wall
+from runs.ids import new_id
+from runs.models import Tenant
+from sandbox import client as sandbox_client
+
+BASE = Path(__file__).resolve().parent.parent
+PATIENCE_SECONDS = 20.0
+
+
+@dataclass
+class Stack:
+    """Running processes by name, and what a test wants from them."""
+
+    folder: Path
+    dsn_owner: str
+    port: int
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    world: sandbox_client.Process | None = None
+    tenant: Tenant = field(init=False)
+    token: str = field(init=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def sandbox(self) -> sandbox_client.Sandbox:
+        assert self.world is not None
+        return self.world.sandbox
+
+    @property
+    def sandbox_url(self) -> str:
+        assert self.world is not None
+        return self.world.url
+
+    def agent_env(self) -> dict[str, str]:
+        return {**os.environ, "AGENT_TOKEN": self.token}
+
+    def start(self) -> None:
+        self.world = sandbox_client.start(self.folder / "sandbox")
+        os.environ["TRUSTED_ENDPOINTS"] = self.world.url.removeprefix("http://")
+        os.environ["CELERY_BROKER_URL"] = f"redis+socket://{self.broker_socket}"
+        self.start_broker()
+        self.start_worker()
+        self.start_web()
+        self._make_tenant()
+
+    @property
+    def broker_socket(self) -> Path:
+        return self.folder / "v.sock"
+
+    def start_broker(self) -> None:
+        (self.folder / "valkey").mkdir(exist_ok=True)
+        self._run("broker", valkey.command(self.folder / "valkey", self.broker_socket))
+        wait_for(lambda: valkey.is_ready(self.broker_socket), "the broker")
+
+    def start_worker(self, **env: str) -> None:
+        command = [sys.executable, "-m", "celery", "--quiet", "-A", "console.celery", "worker", "--concurrency=1"]
+        command += ["--pool=solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--pidfile="]
+        self._run("worker", command, **env)
+
+    def start_web(self) -> None:
+        command = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=127.0.0.1:{self.port}"]
+        command += ["--worker-class=gthread", "--workers=1", "--threads=8", "--no-control-socket"]
+        self._run("web", [*command, "--log-level=warning"], STEADYHAND_POOL="1")
+        wait_for(lambda: _answers(self.port), "the web server")
+
+    def _run(self, name: str, command: list[str], **env: str) -> None:
+        log = (self.folder / f"{name}.log").open("ab")
+        environment = {**os.environ, "STEADYHAND_TEST_CHILD": "1", "DJANGO_SETTINGS_MODULE": "tests.settings", **env}
+        self.processes[name] = subprocess.Popen(
+            tied(command), cwd=BASE, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, the whole group: nothing is cleaned up."""
+        process = self.processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def wait_dead(self, name: str) -> None:
+        """Until a process that is told to die at a crash point has done so."""
+        wait_for(lambda: self.processes[name].poll() is not None, f"the death of {name}")
+        self.processes.pop(name)
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes.values():
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self.world is not None:
+            self.world.stop()
+
+    def _make_tenant(self) -> None:
+        self.tenant = Tenant(pk=new_id(), slug="nordlicht", name="Nordlicht Energie", sealed_key=vault.new_sealed_key())
+        with wall.within(self.tenant.pk):
+            self.tenant.save(force_insert=True)
+            _, self.token = issue_client(tenant=self.tenant, name="billing-agent", workflows=[])
+
+    # --- what a test does -----------------------------------------------------------------------------------
+
+    def boundary(self, **options: Any) -> Boundary:
+        return Boundary(self.url, self.token, **{"max_wait": 0.0, **options})
+
+    def register(self, *, in_flight: float = 20, lag: float = 5, first_look: float = 60, **changes: Any) -> str:
+        """A billing workflow of its own name; `changes` are put into the manifest."""
+        assert self.world is not None
+        manifest = workflows.billing(
+            self.world.url, in_flight_seconds=in_flight, lag_seconds=lag, first_look_seconds=first_look
+        )
+        manifest.update(changes)
+        name = f"billing_{uuid.uuid4().hex[:8]}"
+        with self.boundary() as boundary:
+            boundary.register(name, manifest)
+        return name
+
+    def later(self, seconds: float) -> None:
+        """Move the clock that decides, for every process."""
+        with psycopg.connect(self.dsn_owner, autocommit=True) as session:
+            session.execute("UPDATE rehearsal_clock SET shift = shift + make_interval(secs => %s)", (seconds,))
+
+    def sweep(self) -> dict[str, int]:
+        """What beat would do every few seconds; the messages go to the real broker and the real worker."""
+        from recovery.tasks import ring
+
+        return sweeping.sweep(ring=ring)
+
+    def sweep_until(self, done: Callable[[], bool], what: str) -> None:
+        """Sweep as beat does until something has happened."""
+
+        def once() -> bool:
+            self.sweep()
+            return done()
+
+        wait_for(once, what, every=0.2)
+
+
+@contextmanager
+def running(folder: Path, dsn_owner: str) -> Iterator[Stack]:
+    """A stack for as long as the block lasts."""
+    before = {name: os.environ.get(name) for name in ("TRUSTED_ENDPOINTS", "CELERY_BROKER_URL")}
+    stack = Stack(folder, dsn_owner, free_port())
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.stop()
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+
+
+def wait_for(true: Callable[[], bool], what: str, *, every: float = 0.05) -> None:
+    """Bounded waiting for another process to have done something."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS:.0f} s for {what}"
+        time.sleep(every)
+
+
+def free_port() -> int:
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        return int(line.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,34 @@
+"""One running product per module: real web, worker, broker and sandbox on a database of their own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connections
+
+from console.celery import app
+from console.embedded.places import OWNER_ROLE
+from tests.conftest import point_at
+from tests.postgres import Cluster
+from tests.stack import Stack, running
+
+
+@pytest.fixture(scope="module")
+def stack(cluster: Cluster, template: str, django_db_blocker: pytest.FixtureRequest) -> Iterator[Stack]:
+    """The product, running; commits are real and the clone is dropped afterwards."""
+    before, name = settings.DATABASES["default"]["NAME"], cluster.clone(template)
+    point_at(cluster, name)
+    with (
+        django_db_blocker.unblock(),  # type: ignore[attr-defined]
+        tempfile.TemporaryDirectory(prefix="sh-") as folder,
+        running(Path(folder), cluster.dsn(OWNER_ROLE, name)) as stack,
+    ):
+        app.conf.broker_url = f"redis+socket://{stack.broker_socket}"
+        yield stack
+        connections.close_all()
+    point_at(cluster, before)
+    cluster.drop(name)

@@ -43,6 +43,10 @@ lock: .venv/.uv
 	  $(UV) pip compile --quiet --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url $$( [ $$name = requirements ] || echo requirements.in ) $$name.in -o $$name.txt || exit 1; \
 	done
+	@for source in sdk/adapters-*.in; do \
+	  $(UV) pip compile --quiet --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url $$source -o $${source%.in}.txt || exit 1; \
+	done
 
 up: .venv/.server
 	@exec $(RUN) manage.py up --port $(PORT)

@@ -52,7 +52,6 @@ class MarkForm(forms.Form):
     key = forms.RegexField(r"\A[0-9a-f]{32}\Z")
 
     MARKS = ("evidence_hash", "version", "key")
-    reason = ""
 
     def broken(self) -> bool:
         """Whether a mark is missing or was changed on the way."""

@@ -27,7 +27,8 @@ def commands(*, long: bool) -> Iterator[tuple[str, list[str]]]:
     for locked in sorted((BASE / "sdk").glob("adapters-*.txt")):
         name = locked.stem.removeprefix("adapters-")
         python = BASE / f".venv-{name}" / "bin" / "python"
-        yield f"adapter {name}", [str(python), "-m", "pytest", f"tests/adapters/test_{name}.py"]
+        folder = f"tests/adapters/{name.replace('-', '_')}"
+        yield f"adapter {name}", [str(python), "-m", "pytest", "-c", f"{folder}/pytest.ini", folder]
 
 
 def main() -> int:

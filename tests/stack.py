@@ -76,7 +76,8 @@ class Stack:
 
     @property
     def broker_socket(self) -> Path:
-        return self.folder / "v.sock"
+        """The same for every stack of a test process: Celery keeps its connections to where it first rang."""
+        return Path(os.environ["STEADYHAND_TEST_HOME"]) / "broker.sock"
 
     def start_broker(self) -> None:
         (self.folder / "valkey").mkdir(exist_ok=True)
@@ -125,7 +126,9 @@ class Stack:
             self.world.stop()
 
     def _make_tenant(self) -> None:
-        self.tenant = Tenant(pk=new_id(), slug="nordlicht", name="Nordlicht Energie", sealed_key=vault.new_sealed_key())
+        self.tenant = Tenant(
+            pk=new_id(), slug="nordlicht", name="Nordlicht Energie", sealed_key=vault.new_sealed_key()
+        )
         with wall.within(self.tenant.pk):
             self.tenant.save(force_insert=True)
             _, self.token = issue_client(tenant=self.tenant, name="billing-agent", workflows=[])

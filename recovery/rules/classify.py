@@ -126,7 +126,7 @@ def _http_refusal(observation: Observation, tool: Tool, clock: Callable[[], date
     named = _named_conflict(body, tool, detail)
     if named is not None:
         return named
-    if status >= 500 or status == 408:
+    if status >= 500 or status == 408 or (status == 303 and tool.effect == "write"):
         return _unknown(tool, detail)
     return Classified("permanent_reject", _REFUSALS.get(status, _family(status)), detail=detail, field=_field(body))
 

@@ -108,7 +108,7 @@ class Run:
                 answer: Permit | Reported = self._propose(proposal)
             except Unavailable as unavailable:
                 return self._without_record(tool, arguments, unavailable)
-            pass
+            proposal = proposal.model_copy(update={"step": answer.step})
             if isinstance(answer, Permit) and answer.answer == "execute":
                 answer = self._execute(tool, arguments, answer, asked_at)
             if answer.answer in ("replay", "result"):

@@ -15,6 +15,8 @@ from console.embedded.places import OWNER_ROLE
 from tests.conftest import point_at
 from tests.postgres import Cluster
 from tests.stack import Stack, running
+from tests.stories.billing import Agent
+from tests.stories.telling import invoice
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +34,9 @@ def stack(cluster: Cluster, template: str, django_db_blocker: pytest.FixtureRequ
         connections.close_all()
     point_at(cluster, before)
     cluster.drop(name)
+
+
+@pytest.fixture
+def agent(stack: Stack) -> Agent:
+    """An agent with an invoice of its own, so that every test finds only its own effects."""
+    return Agent(stack.sandbox_url, invoice())

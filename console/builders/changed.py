@@ -1,0 +1,55 @@
+"""Did anything change? The answer for one call, as an expression, so that lists and pages read the same rule."""
+
+from __future__ import annotations
+
+from django.db.models import Case, CharField, Exists, OuterRef, Q, Value, When
+
+from runs.models import Action, Attempt, Effect
+
+UNSETTLED = ("unknown", "ok_invalid")
+PROVEN_STATES = ("succeeded", "compensating", "compensation_held")
+CONFLICTS = ("conflicting_evidence", "duplicate_effect", "idempotency_key_conflict")
+RANK = ("conflict", "unknown", "partly", "yes", "undone", "no")
+"""Keys of looks.ANYTHING_CHANGED, the one that outweighs the others first."""
+
+
+def of_action(at: str = "") -> Case:
+    """What an action changed; `at` is the path to it ("action__" from a task)."""
+    tried = Attempt.objects.filter(action=OuterRef(f"{at}pk"))
+    open_question = Q(Exists(tried.filter(Q(observed__in=UNSETTLED) | Q(observed__isnull=True))))
+    return Case(
+        _when(Q(**{f"{at}effect": "read"}), "no"),
+        _when(Q(**{f"{at}state": "conflict"}) | Q(**{f"{at}verdict": "conflict"}), "conflict"),
+        _when(Q(**{f"{at}reason_code__in": CONFLICTS, f"{at}settled_at__isnull": True}), "conflict"),
+        _when(Q(**{f"{at}state": "compensated"}), "undone"),
+        _when(Q(**{f"{at}state__in": PROVEN_STATES}), "yes"),
+        _when(Q(**{f"{at}settled_at__isnull": False}) | Q(**{f"{at}verdict": "absent_final"}), "no"),
+        _when(Q(**{f"{at}verdict__in": ("partial", "partial_final")}), "partly"),
+        _when(open_question, "unknown"),
+        default=Value("no"),
+        output_field=CharField(),
+    )
+
+
+def of_task() -> Case:
+    """What the call of a task changed; for a task about the run itself, what the whole run did."""
+    run_effects = Effect.objects.filter(run=OuterRef("run"))
+    run_unknown = Action.objects.filter(run=OuterRef("run"), effect="write", settled_at__isnull=True, attempts__gt=0)
+    about_run = Q(action__isnull=True)
+    return Case(
+        _when(about_run & Q(Exists(run_unknown)), "unknown"),
+        _when(about_run & Q(Exists(run_effects)), "yes"),
+        _when(about_run, "no"),
+        When(Q(action__isnull=False), then=of_action("action__")),
+        default=Value("no"),
+        output_field=CharField(),
+    )
+
+
+def worst(answers: list[str]) -> str:
+    """One answer for several tasks: the one that outweighs the others."""
+    return min(answers, key=RANK.index, default="no")
+
+
+def _when(condition: Q, answer: str) -> When:
+    return When(condition, then=Value(answer))

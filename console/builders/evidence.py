@@ -1,0 +1,93 @@
+"""What is known about one call, strongest first, and what contradicts what; model prose comes last and proves nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from console import looks
+from console.builders.attempts import bytes_words, came_back
+from console.builders.record import Record
+from console.pages.task import Conflict, EvidenceRow
+from runs.models import Action, Attempt, Evidence
+
+OWN_RECEIPT, PROVIDERS_REPLY = 3, 4
+_FOUND = ("present", "present_final", "conflict")
+_KIND = {"probe": "look-up", "late_report": "late report", "reply": "reply", "callback": "callback", "person": "a person"}
+
+
+def rows(record: Record, action: Action | None) -> list[EvidenceRow]:
+    """The facts about a call, or about all calls of the run where the task names none."""
+    about = [action] if action is not None else record.actions
+    facts = [fact for one in about for fact in _of(record, one)]
+    facts.sort(key=lambda fact: (fact.strength, fact.at), reverse=True)
+    return [*facts, *_claim(record)]
+
+
+def conflicts(record: Record, action: Action | None) -> list[Conflict]:
+    """Two facts that cannot both be true, side by side."""
+    if action is None:
+        return []
+    facts = record.facts(action)
+    found = next((fact for fact in reversed(facts) if fact.verdict in _FOUND), None)
+    missed = next((fact for fact in reversed(facts) if fact.verdict == "absent_final"), None)
+    refused = next((one for one in record.tries(action) if one.observed == "permanent_reject"), None)
+    if found is None:
+        return []
+    if missed is not None:
+        return [Conflict("One look-up found an effect, one proved that there is none", _look(found), _look(missed))]
+    if refused is not None:
+        return [Conflict("The provider refused the call and holds an effect of it", _look(found), _try(refused))]
+    return []
+
+
+def note(facts: list[EvidenceRow], now: datetime) -> str:
+    """The line beside the head of the card."""
+    count = sum(not fact.claim for fact in facts)
+    return f"Strongest first; {count} fact{'' if count == 1 else 's'}" if count else "Strongest first"
+
+
+def words_of(fact: Evidence) -> str:
+    """The fact as a sentence with its verdict: what a look-up found, and whether that counts as final."""
+    verdict = looks.VERDICT.get(fact.verdict)
+    return f"{fact.fact} {verdict.word}." if verdict and fact.kind == "probe" else fact.fact
+
+
+def _of(record: Record, action: Action) -> list[EvidenceRow]:
+    return [*(_look(fact) for fact in record.facts(action)), *(_try(one) for one in record.tries(action))]
+
+
+def _look(fact: Evidence) -> EvidenceRow:
+    return EvidenceRow(
+        words_of(fact), f"{fact.source} {_KIND.get(fact.kind, fact.kind)}", fact.strength, _strength(fact), fact.started_at
+    )
+
+
+def _strength(fact: Evidence) -> str:
+    if fact.kind != "probe":
+        return "Provider's reply" if fact.strength >= PROVIDERS_REPLY else "Own receipt"
+    if fact.verdict == "probe_failed":
+        return "No answer"
+    return "Provider, final" if fact.verdict.endswith("_final") else "Provider, not final"
+
+
+def _try(attempt: Attempt) -> EvidenceRow:
+    said, sizes = came_back(attempt).word, bytes_words(attempt)
+    words = f"Attempt {attempt.number} of `{attempt.action.step}`: {said[:1].lower()}{said[1:]}"
+    replied = attempt.observed in ("ok_valid", "transient_reject", "permanent_reject")
+    return EvidenceRow(
+        f"{words}; {sizes}" if sizes else words,
+        "Provider's reply" if replied else "Agent's boundary",
+        PROVIDERS_REPLY if replied else OWN_RECEIPT,
+        "Provider's reply" if replied else "Own receipt",
+        attempt.ended_at or attempt.dispatched_at,
+    )
+
+
+def _claim(record: Record) -> list[EvidenceRow]:
+    """The agent's closing sentence: shown as its words, worth nothing (I14)."""
+    run = record.run
+    if not run.claim:
+        return []
+    at = run.ended_at or max((one.ended_at or one.dispatched_at for tries in record.attempts.values() for one in tries),
+                             default=run.opened_at)  # fmt: skip
+    return [EvidenceRow(run.claim, "Model text", 0, "Proves nothing", at, claim=True)]

@@ -1,0 +1,87 @@
+"""Everything that the record holds about one run, read once for all parts of a page."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from steadyhand.manifest import Tool
+
+from console.builders import changed
+from recovery.models import Decision
+from runs import definitions
+from runs.definitions import Definition
+from runs.models import Action, Attempt, Effect, Event, Evidence, Run
+from runs.models import TenantRow as Row
+
+MOST_ACTIONS = 200
+MOST_EVENTS = 1000
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run with its rows, oldest first. Each action carries `answer`: what it changed (builders.changed)."""
+
+    run: Run
+    definition: Definition
+    actions: list[Action]
+    attempts: dict[uuid.UUID, list[Attempt]]
+    evidence: dict[uuid.UUID, list[Evidence]]
+    effects: dict[uuid.UUID, Effect]
+    decisions: list[Decision]
+
+    def tool(self, action: Action) -> Tool | None:
+        """The tool's contract; None for a name that the manifest does not have."""
+        return self.definition.tools.get(action.tool)
+
+    def tries(self, action: Action) -> list[Attempt]:
+        return self.attempts.get(action.pk, [])
+
+    def facts(self, action: Action) -> list[Evidence]:
+        return self.evidence.get(action.pk, [])
+
+    @property
+    def unsettled(self) -> list[Action]:
+        return [action for action in self.actions if action.settled_at is None]
+
+    @property
+    def planned(self) -> list[Tool]:
+        """Required effects for which no call was proposed yet."""
+        called = {action.tool for action in self.actions if action.state != "rejected"}
+        tools = self.definition.tools
+        return [tools[name] for name in self.definition.manifest.required_effects if name not in called]
+
+
+def answer_of(action: Action) -> str:
+    """What this action changed, a key of looks.ANYTHING_CHANGED."""
+    return str(action.answer)  # type: ignore[attr-defined]
+
+
+def read(run: Run) -> Record:
+    """Five statements; the wall is open."""
+    return Record(
+        run=run,
+        definition=definitions.of_run(run),
+        actions=list(run.actions.annotate(answer=changed.of_action()).order_by("pk")[:MOST_ACTIONS]),
+        attempts=_by_action(Attempt.objects.filter(run=run).order_by("pk")),
+        evidence=_by_action(Evidence.objects.filter(run=run).order_by("pk")),
+        effects={effect.action_id: effect for effect in run.effects.all()},
+        decisions=list(Decision.objects.filter(run=run).select_related("by").order_by("pk")),
+    )
+
+
+def events(run: Run) -> list[Event]:
+    """The run's history, newest first."""
+    return list(run.events.select_related("action").order_by("-pk")[:MOST_EVENTS])
+
+
+def _by_action(rows: Iterable[R]) -> dict[uuid.UUID, list[R]]:
+    found: dict[uuid.UUID, list[R]] = defaultdict(list)
+    for row in rows:
+        found[row.action_id].append(row)  # type: ignore[attr-defined]
+    return dict(found)

@@ -1,0 +1,57 @@
+"""How values are put into words: money, times and ids the same on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.utils import timezone
+
+from console.pages.common import Money
+from console.templatetags.look import duration
+from console.templatetags.look import money as printed
+
+TITLE_MAX = 120
+
+
+def money(minor: int | None, currency: str) -> Money | None:
+    """An amount, if there is one and its currency is known."""
+    return Money(minor, currency) if minor is not None and currency else None
+
+
+def amount(minor: int | None, currency: str) -> str:
+    """The amount as text; empty where there is none."""
+    found = money(minor, currency)
+    return printed(found) if found else ""
+
+
+def sums(amounts: Iterable[tuple[int | None, str]]) -> list[Money]:
+    """One sum per currency, never added over currencies."""
+    totals: dict[str, int] = {}
+    for minor, currency in amounts:
+        if minor is not None and currency:
+            totals[currency] = totals.get(currency, 0) + minor
+    return [Money(total, currency) for currency, total in sorted(totals.items())]
+
+
+def clock(at: datetime) -> str:
+    """Wall clock time inside a sentence."""
+    return f"{timezone.localtime(at):%H:%M:%S} UTC"
+
+
+def lasting(seconds: float) -> str:
+    return duration(seconds)
+
+
+def title(text: str) -> str:
+    """The first line of an intent, cut where a title would become a paragraph."""
+    first = " ".join(text.split())
+    return first if len(first) <= TITLE_MAX else f"{first[: TITLE_MAX - 1]}…"
+
+
+def number(task_number: int) -> str:
+    return f"T-{task_number}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

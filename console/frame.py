@@ -1,0 +1,89 @@
+"""The frame around a page: rail with live counts, tenant switcher, and the person at its foot."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from console import filters
+from console.access import Visit
+from console.pages.common import Account, Frame, RailItem, TenantChoice
+from recovery import permissions
+
+
+def show(
+    request: HttpRequest,
+    visit: Visit,
+    template: str,
+    page: object,
+    *,
+    current: str = "",
+    counts: dict[str, int] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """A whole page in its frame; `counts` are passed on where a view has counted already."""
+    frame = build(request, visit, current, counts if counts is not None else filters.counts(visit))
+    return render(request, template, {"page": page, "frame": frame, "now": visit.now}, status=status)
+
+
+def part(request: HttpRequest, visit: Visit, template: str, page: object) -> HttpResponse:
+    """A live region by itself."""
+    return render(request, template, {"page": page, "now": visit.now})
+
+
+def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, int]) -> Frame:
+    slug = visit.chosen.slug if visit.chosen else ""
+    queue, runs = reverse("queue"), reverse("runs")
+    rail = [
+        RailItem("Queue", "inbox", queue + _only(slug), filters.capped(counts["all"])),
+        RailItem(
+            "Unknown writes",
+            "circle-question-mark",
+            queue + filters.query(view="unknown", tenant=slug),
+            filters.capped(counts["unknown"]),
+            "unk",
+        ),
+        RailItem("Runs", "activity", runs + _only(slug)),
+    ]
+    return Frame(
+        rail=[_marked(item, current) for item in rail],
+        tenants=_tenants(request, visit, current),
+        account=_account(visit),
+        home_url=queue,
+    )
+
+
+def _marked(item: RailItem, current: str) -> RailItem:
+    return RailItem(item.label, item.icon, item.url, item.count, item.kind, item.label == current)
+
+
+def _tenants(request: HttpRequest, visit: Visit, current: str) -> list[TenantChoice]:
+    """Choosing a tenant keeps the list one is on; from a single record it leads to the queue."""
+    base = request.path if current in ("Queue", "Unknown writes", "Runs") and not request.resolver_match.kwargs else "/"  # type: ignore[union-attr]
+    view = request.GET.get("view", "")
+    choices = [
+        TenantChoice(
+            tenant.name, base + filters.query(view=view, tenant=tenant.slug), tenant.name, visit.chosen == tenant
+        )
+        for tenant in visit.tenants.values()
+    ]
+    if not choices:
+        return []
+    everything = TenantChoice("All my tenants", base + filters.query(view=view), "", visit.chosen is None)
+    return [everything, *choices]
+
+
+def _account(visit: Visit) -> Account:
+    roles = permissions.roles_of(visit.person)
+    held = {role for tenant in visit.scope for role in roles.get(tenant, [])}
+    return Account(
+        name=visit.person.name,
+        role=", ".join(sorted(held)) or "no role",
+        logout_url=reverse("account_logout"),
+        account_url=reverse("mfa_index"),
+    )
+
+
+def _only(slug: str) -> str:
+    return filters.query(tenant=slug) if slug else ""

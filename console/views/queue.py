@@ -1,0 +1,69 @@
+"""The queue and its polled title line."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from console import access, filters, flashes, frame, live
+from console.access import Visit
+from console.builders import queue as build
+from console.builders.queue import Address
+
+
+@require_safe
+@access.page
+def queue(request: HttpRequest, visit: Visit) -> HttpResponse:
+    """Causes, one of them open."""
+    address = read(request, visit)
+    counts, version = filters.counts(visit), build.version(visit, address)
+    since = str(version[-1] or "")
+    page = build.page(
+        visit,
+        address,
+        live=live.live(_news_url(address, since), etag(visit, version, since), visit),
+        counts=counts,
+        flashes=flashes.of(request),
+    )
+    current = "Unknown writes" if address.view.name == "unknown" else "Queue"
+    return frame.show(request, visit, "task/list.html", page, current=current, counts=counts)
+
+
+@require_safe
+@access.page
+def news(request: HttpRequest, visit: Visit) -> HttpResponse:
+    """The title line as it stands now, and the bar that announces what came since the page was opened."""
+    address, since = read(request, visit), request.GET.get("since", "")
+    version = build.version(visit, address)
+    tag = etag(visit, version, since)
+    return live.answer(request, visit, tag, lambda: _news(request, visit, address, since, tag))
+
+
+def _news(request: HttpRequest, visit: Visit, address: Address, since: str, tag: str) -> HttpResponse:
+    page = build.heading(
+        visit,
+        address,
+        live=live.live(_news_url(address, since), tag, visit),
+        news=build.news(visit, address, since),
+    )
+    return frame.part(request, visit, "task/_news.html", page)
+
+
+def read(request: HttpRequest, visit: Visit) -> Address:
+    asked = request.GET
+    return Address(
+        view=filters.queue_view(asked.get("view", "")),
+        tenant=visit.chosen.slug if visit.chosen else "",
+        open=asked.get("open", "")[:12],
+        after=str(filters.parse_id(asked.get("after", "")) or ""),
+    )
+
+
+def etag(visit: Visit, version: tuple[object, ...], since: str) -> str:
+    return live.etag_of(visit, "queue", version, since)
+
+
+def _news_url(address: Address, since: str) -> str:
+    view = "" if address.view.name == "all" else address.view.name
+    return reverse("queue_news") + filters.query(view=view, tenant=address.tenant, since=since)

@@ -43,6 +43,8 @@ def finish(run: Run, told: Finish, actor: Actor) -> None:
         run.refresh_from_db()
     if run.state not in ("planning", "executing"):
         return None
+    if told.ended_by == "turn_limit":
+        return settle.escalate_run(run, "turn_budget_exhausted", actor)
     refused = uncorrected_refusal(run)
     if refused is not None:
         return _fail(run, refused, actor)

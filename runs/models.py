@@ -192,6 +192,7 @@ class Run(TenantRow):
         ]
         indexes = [
             models.Index(fields=["tenant", "id"], name="run_live", condition=Q(ended_at__isnull=True)),
+            models.Index(fields=["elapses_at", "id"], name="run_elapses", condition=Q(ended_at__isnull=True)),
             models.Index(fields=["tenant", "customer_ref"], name="run_by_customer", condition=~Q(customer_ref="")),
         ]
 

@@ -56,7 +56,13 @@ def clean_text(text: str, limit: int = MAX_TEXT) -> str:
     text = _IBAN.sub(lambda found: "[redacted account]" if _iban(found[0]) else found[0], text)
     text = _WORD.sub(lambda found: "[redacted token]" if _random(found[0]) else found[0], text)
     text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    return text if len(text) <= limit else f"{text[:limit]}… [{len(text) - limit} more characters]"
+    return text if len(text) <= limit else _cut(text, limit)
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most `limit` characters, the note about the rest included: columns are no longer than that."""
+    note = f"… [{len(text) - limit} more characters]"
+    return f"{text[: limit - len(note)]}{note}" if limit > 2 * len(note) else text[:limit]
 
 
 def _field(name: str, item: Any, hidden: frozenset[str], path: str) -> Any:

@@ -49,6 +49,7 @@ RUN: Moves = {
     "recovering": ("waiting_for_tool", "executing", "verifying", "escalated", "failed", "cancelling"),
     "compensating": ("failed", "cancelled", "escalated", "cancelling"),
     "escalated": (
+        "waiting_for_tool",
         "verifying",
         "recovering",
         "compensating",
@@ -67,10 +68,13 @@ ACTION: Moves = {
     "proposed": ("rejected", "awaiting_approval", "permitted", "void"),
     "awaiting_approval": ("approved", "void"),
     "approved": ("permitted", "void"),
-    "permitted": ("succeeded", "refused_transient", "refused_permanent", "unknown", "held", "void"),
-    "refused_transient": ("permitted", "held", "void", "unknown"),
+    "permitted": ("succeeded", "refused_transient", "refused_permanent", "unknown", "processing", "held", "void"),
+    "refused_transient": ("permitted", "refused_permanent", "held", "void", "unknown"),
     "unknown": (
         "probing",
+        "absent",
+        "probe_failed",
+        "processing",
         "permitted",
         "held",
         "succeeded",

@@ -29,20 +29,21 @@ def open_to(tenants: Iterable[uuid.UUID]) -> None:
 
 @contextmanager
 def within(*tenants: uuid.UUID) -> Iterator[None]:
-    """One transaction in which exactly these tenants exist."""
+    """One transaction in which exactly these tenants exist; an inner block leaves the outer one as it was."""
+    inner = connection.in_atomic_block
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT current_setting('app.tenants', true)")
-            before = cursor.fetchone()[0] or ""
+        before = _setting_now() if inner else None
         open_to(tenants)
         yield
-        open_to_setting(before)
+        if before is not None:
+            with connection.cursor() as cursor:
+                cursor.execute(SET_TENANTS, [before])
 
 
-def open_to_setting(value: str) -> None:
-    """Put an earlier setting back, so that an inner block leaves the outer one as it was."""
+def _setting_now() -> str:
     with connection.cursor() as cursor:
-        cursor.execute(SET_TENANTS, [value])
+        cursor.execute("SELECT current_setting('app.tenants', true)")
+        return cursor.fetchone()[0] or ""
 
 
 def due_tenants() -> list[uuid.UUID]:

@@ -36,7 +36,7 @@ def conflicts(record: Record, action: Action | None) -> list[Conflict]:
     if missed is not None:
         return [Conflict("One look-up found an effect, one proved that there is none", _look(found), _look(missed))]
     if refused is not None:
-        return [Conflict("The provider refused the call and holds an effect of it", _look(found), _try(refused))]
+        return [Conflict("The provider refused the call and holds an effect of it", _look(found), _try(action, refused))]
     return []
 
 
@@ -53,7 +53,7 @@ def words_of(fact: Evidence) -> str:
 
 
 def _of(record: Record, action: Action) -> list[EvidenceRow]:
-    return [*(_look(fact) for fact in record.facts(action)), *(_try(one) for one in record.tries(action))]
+    return [*(_look(fact) for fact in record.facts(action)), *(_try(action, one) for one in record.tries(action))]
 
 
 def _look(fact: Evidence) -> EvidenceRow:
@@ -70,9 +70,9 @@ def _strength(fact: Evidence) -> str:
     return "Provider, final" if fact.verdict.endswith("_final") else "Provider, not final"
 
 
-def _try(attempt: Attempt) -> EvidenceRow:
+def _try(action: Action, attempt: Attempt) -> EvidenceRow:
     said, sizes = came_back(attempt).word, bytes_words(attempt)
-    words = f"Attempt {attempt.number} of `{attempt.action.step}`: {said[:1].lower()}{said[1:]}"
+    words = f"Attempt {attempt.number} of `{action.step}`: {said[:1].lower()}{said[1:]}"
     replied = attempt.observed in ("ok_valid", "transient_reject", "permanent_reject")
     return EvidenceRow(
         f"{words}; {sizes}" if sizes else words,

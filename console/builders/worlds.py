@@ -106,7 +106,7 @@ class _View:
         seen = self.last.observation or {}
         sent = seen.get("bytes_sent")
         how = came_back(self.last).word
-        return [f"All {sent:,} bytes were sent"] if sent else [f"It was dispatched: {how[:1].lower()}{how[1:]}"]
+        return [f"{sent:,} bytes were sent"] if sent else [f"It was dispatched: {how[:1].lower()}{how[1:]}"]
 
     def _bounds(self) -> str:
         rule = self.tool.reconcile

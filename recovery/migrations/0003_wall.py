@@ -18,6 +18,7 @@ LINKS = (
 # whom the read policies below let see the few tables that the answer needs (SEC-29).
 QUESTIONS = """
 CREATE POLICY ids_for_the_sweep ON runs_attempt FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY ids_for_the_sweep ON runs_run FOR SELECT TO CURRENT_USER USING (true);
 CREATE POLICY ids_for_the_sweep ON runs_action FOR SELECT TO CURRENT_USER USING (true);
 CREATE POLICY ids_for_the_sweep ON recovery_humantask FOR SELECT TO CURRENT_USER USING (true);
 CREATE POLICY ids_for_the_sweep ON recovery_decision FOR SELECT TO CURRENT_USER USING (true);
@@ -26,6 +27,8 @@ CREATE POLICY ids_for_the_door ON runs_tenant FOR SELECT TO CURRENT_USER USING (
 CREATE FUNCTION app_due_tenants() RETURNS SETOF uuid LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
   SELECT tenant_id FROM runs_attempt WHERE ended_at IS NULL AND lease_until <= app_now()
   UNION SELECT tenant_id FROM runs_action WHERE due_at <= app_now()
+  UNION SELECT tenant_id FROM runs_run
+        WHERE ended_at IS NULL AND elapses_at <= app_now() AND state IN ('planning', 'executing', 'recovering')
   UNION SELECT tenant_id FROM recovery_humantask WHERE state = 'claimed' AND claimed_until <= app_now()
   UNION SELECT tenant_id FROM recovery_decision
         WHERE state IN ('requested', 'running') AND nudged_at <= app_now() - interval '5 seconds'

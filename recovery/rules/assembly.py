@@ -86,7 +86,12 @@ def assemble(known: Known, now: datetime) -> Evidence:
 
 
 def observation_of(known: Known, key: Key) -> Observation:
-    """What the attempts say together: an unsettled one outweighs whatever a later one said."""
+    """What the attempts say together: an unsettled one outweighs whatever a later one said.
+
+    A read changes nothing, so there the latest one speaks.
+    """
+    if known.tool.effect == "read":
+        return cast(Observation, known.tries[-1].observed or "unknown") if known.tries else "not_sent"
     settled = max((fact.after_attempt for fact in known.facts if fact.verdict == "absent_final"), default=0)
     counting = [one for one in known.tries if one.number > settled] or list(known.tries[-1:])
     said = [one.observed or "unknown" for one in counting]
@@ -102,9 +107,11 @@ def observation_of(known: Known, key: Key) -> Observation:
 
 def verdict_of(known: Known) -> Verdict:
     """What was learned since the last dispatch; sources that contradict each other are a conflict (F043)."""
+    if overturned(known.facts):
+        return "conflict"
     since = [fact.verdict for fact in known.facts if fact.after_attempt >= len(known.tries)]
     told = [verdict for verdict in since if verdict not in ("none", "probe_failed")]
-    if "conflict" in told or ("absent_final" in told and {"present", "present_final"} & set(told)):
+    if "conflict" in told or ("absent_final" in told and {"present", "partial", "partial_final"} & set(told)):
         return "conflict"
     for strongest in ("present_final", "present", "absent_final", "partial_final"):
         if strongest in told:
@@ -112,6 +119,12 @@ def verdict_of(known: Known) -> Verdict:
     if told:
         return cast(Verdict, told[-1])
     return "probe_failed" if since and since[-1] == "probe_failed" else "none"
+
+
+def overturned(facts: tuple[Fact, ...]) -> bool:
+    """Whether an effect turned up of a try that had been proven to have had none: the bound was not kept (F028)."""
+    disproven = max((fact.after_attempt for fact in facts if fact.verdict == "absent_final"), default=0)
+    return any(fact.verdict in ("present", "present_final") and fact.after_attempt <= disproven for fact in facts)
 
 
 def reconcilable(known: Known) -> bool:

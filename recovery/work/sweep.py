@@ -24,16 +24,18 @@ from runs.record import TIMER
 from runs.states import advance
 
 BATCH = 500
+AGENTS_TURN = ("planning", "executing", "recovering")
 NUDGE_AGAIN = timedelta(seconds=5)
 
 
 def sweep(*, ring: nudges.Ring) -> dict[str, int]:
     """One pass over every tenant with something due; returns how many rows of each kind were handled."""
-    done = {"leases": 0, "due": 0, "claims": 0, "nudges": 0}
+    done = {"leases": 0, "due": 0, "claims": 0, "overrun": 0, "nudges": 0}
     for tenant_id in wall.due_tenants():
         done["leases"] += _each_run(tenant_id, _runs_with_expired_leases, lambda run: leases.expire_of_run(run))
         done["due"] += _each_run(tenant_id, _runs_with_due_actions, lambda run: _due_actions(run, ring))
         done["claims"] += _each_run(tenant_id, _runs_with_decayed_claims, _decay_claims)
+        done["overrun"] += _each_run(tenant_id, _runs_out_of_time, _stop_overrun)
         done["nudges"] += _nudge(tenant_id, ring)
     return done
 
@@ -58,6 +60,19 @@ def _runs_with_expired_leases() -> Iterable[uuid.UUID]:
 def _runs_with_due_actions() -> Iterable[uuid.UUID]:
     due = Action.objects.filter(due_at__lte=database_now())
     return due.order_by("due_at").values_list("run_id", flat=True).distinct()[:BATCH]
+
+
+def _runs_out_of_time() -> Iterable[uuid.UUID]:
+    """Runs that nobody would ever touch again: their agent is gone and their time is used up (I2, I16)."""
+    over = Run.objects.filter(ended_at__isnull=True, state__in=AGENTS_TURN, elapses_at__lte=database_now())
+    return over.order_by("elapses_at").values_list("pk", flat=True)[:BATCH]
+
+
+def _stop_overrun(run: Run) -> int:
+    if run.state not in AGENTS_TURN:
+        return 0
+    settle.escalate_run(run, "time_budget_exhausted", TIMER)
+    return 1
 
 
 def _runs_with_decayed_claims() -> Iterable[uuid.UUID]:

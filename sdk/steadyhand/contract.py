@@ -231,9 +231,13 @@ class TurnAnswer(Strict):
 
 
 class Finish(Strict):
-    """The agent says that it is done. `claim` is its closing sentence: stored as a claim, it proves nothing."""
+    """The agent says that it is done. `claim` is its closing sentence: stored as a claim, it proves nothing.
+
+    `ended_by` turn_limit: the framework stopped the agent at a ceiling of its own, so it is not done at all (F093).
+    """
 
     claim: Annotated[str, StringConstraints(max_length=8000)] | None = None
+    ended_by: Literal["agent", "turn_limit"] = "agent"
 
 
 class Cancel(Strict):

@@ -125,9 +125,13 @@ class Run:
             raise self.halting(Stopped(self.run_id, error, OUTCOME_OF.get(error.code)))
         return answer
 
-    def finish(self, claim: str | None = None) -> OutcomeDocument:
-        """Say that the agent is done. The outcome comes from the record; `claim` is kept and proves nothing."""
-        return self._end("finish", Finish(claim=None if claim is None else observe.clean(claim, 8000)))
+    def finish(self, claim: str | None = None, *, at_turn_limit: bool = False) -> OutcomeDocument:
+        """Say that the agent is done. The outcome comes from the record; `claim` is kept and proves nothing.
+
+        `at_turn_limit`: the framework stopped the agent at a ceiling of its own, and a person takes over.
+        """
+        cleaned = None if claim is None else observe.clean(claim, 8000)
+        return self._end("finish", Finish(claim=cleaned, ended_by="turn_limit" if at_turn_limit else "agent"))
 
     def cancel(self, reason: str) -> OutcomeDocument:
         """Ask for the end of the run. Effects that happened stay listed; an unknown write keeps its task."""

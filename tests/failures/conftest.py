@@ -1,6 +1,7 @@
 """One tenant, its agent, its people and a scripted outside world; after every story the invariants are asked."""
 
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -30,10 +31,18 @@ def opened(agent: Agent) -> Opener:
     """A run under the billing manifest with some of its promises changed."""
 
     def opened(*, run: dict[str, Any] | None = None, **promises: Any) -> Case:
-        register(agent, billing_manifest(**promises))
+        register(agent, manifest(**promises))
         return open_run(agent, **(run or {}))
 
     return opened
+
+
+def manifest(**promises: Any) -> dict[str, Any]:
+    """The billing manifest; what is no part of it as a whole is a promise of the credit."""
+    whole = {name: promises.pop(name) for name in list(promises) if name in signature(billing_manifest).parameters}
+    made = billing_manifest(**whole)
+    next(tool for tool in made["tools"] if tool["name"] == "apply_credit").update(promises)
+    return made
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_a_run_that_was_halted_is_not_finished_by_swallowing_it(server: FakeServ
 def test_a_finished_run_is_finished_once(server: FakeServer) -> None:
     with opened(server) as run:
         assert run.finish(claim="All done.\x00").outcome is Outcome.OK
-    assert server.came("finish") == [{"claim": "All done.\\u0000"}]
+    assert server.came("finish") == [{"claim": "All done.\\u0000", "ended_by": "agent"}]
 
 
 def test_F104_a_turn_leaves_unknown_usage_unknown(server: FakeServer) -> None:

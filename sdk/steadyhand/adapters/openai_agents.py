@@ -7,6 +7,7 @@ what the framework returns.
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -120,9 +121,9 @@ def _noting(handlers: Mapping[str, Any], handled: list[Exception]) -> dict[str, 
 
 
 async def _ceiling(run: Run, error: Exception) -> Exception:
-    """What to raise for a handled error. The turn beyond the framework's ceiling is asked of its owner first."""
+    """What to raise for a handled error. The framework's own ceiling ends the run as a budget, never as done (F093)."""
     if not isinstance(error, MaxTurnsExceeded):
         return error
-    await asyncio.to_thread(run.turn)
+    await asyncio.to_thread(functools.partial(run.finish, at_turn_limit=True))
     used_up = StructuredError(code="turn_budget_exhausted", message="The agent has used all its turns.")
     return run.halting(Stopped(run.run_id, used_up, Outcome.NEEDS_HUMAN))

@@ -101,12 +101,11 @@ def test_T4_F090_a_fired_turn_budget_ends_the_agent_before_its_tools_are_called(
     assert server.came("finish") == []
 
 
-def test_the_frameworks_own_ceiling_asks_the_budgets_owner_and_is_never_success(server: FakeServer, run: Run) -> None:
+def test_F093_the_frameworks_own_ceiling_ends_the_run_as_a_budget(server: FakeServer, run: Run) -> None:
     with pytest.raises(Stopped) as stopped:
         endlessly(run).play(max_turns=3)
     assert (stopped.value.error.code, stopped.value.outcome) == ("turn_budget_exhausted", Outcome.NEEDS_HUMAN)
-    assert len(server.came("turns")) == 4, "the fourth was asked for and refused"
-    assert server.came("finish") == []
+    assert server.came("finish") == [{"claim": None, "ended_by": "turn_limit"}]
 
 
 def test_F093_a_handler_that_returns_an_ordinary_output_is_not_success(server: FakeServer, run: Run) -> None:
@@ -119,7 +118,7 @@ def test_F093_a_handler_that_returns_an_ordinary_output_is_not_success(server: F
     with pytest.raises(Stopped):
         endlessly(run).play(max_turns=3, error_handlers={"max_turns": soothe})
     assert isinstance(handled[0], MaxTurnsExceeded)
-    assert server.came("finish") == []
+    assert server.came("finish") == [{"claim": None, "ended_by": "turn_limit"}], "the soothing words are no claim"
 
 
 def test_F093_a_handled_bad_output_is_not_success_either(server: FakeServer, run: Run) -> None:

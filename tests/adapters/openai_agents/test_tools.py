@@ -34,7 +34,7 @@ def test_a_call_passes_the_boundary_and_the_record_decides_the_end(server: FakeS
     assert (end.ok, end.output) == (True, "Done.")
     assert desk.credits == [("in_1", 2000, "sh-key-1")]
     assert [json.loads(text) for text in stage.shown_to_the_model()] == [{"invoice": "in_1"}, {"id": "cr_1"}]
-    assert server.came("finish") == [{"claim": "Done."}]
+    assert server.came("finish") == [{"claim": "Done.", "ended_by": "agent"}]
     verbs = [arrival.verb for arrival in server.arrivals]
     assert verbs == ["open", *["turns", "proposals", "reports"] * 2, "turns", "finish"]
 

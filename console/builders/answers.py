@@ -1,0 +1,87 @@
+"""The three answers on top of a task: what failed, did anything change, is retry safe."""
+
+from __future__ import annotations
+
+from console import looks
+from console.builders import words
+from console.builders.attempts import came_back
+from console.builders.evidence import words_of
+from console.builders.record import Record
+from console.looks import Look
+from console.pages.common import Answer
+from recovery.models import HumanTask
+from recovery.panel import Panel
+from recovery.rules import messages, policy
+from runs.models import Action, Evidence
+
+_CHANGED = {
+    "unknown": "Outcome unknown: {what} may exist",
+    "conflict": "Conflict: the records contradict each other",
+    "partly": "Partly: only part of {what} is there",
+    "yes": "Yes, proven: {what} exists once",
+    "undone": "It did, and was undone",
+    "no": "No",
+}
+
+
+def three(panel: Panel, record: Record, action: Action | None, answer: str) -> list[Answer]:
+    """`answer` is what the task's call (or its run) changed."""
+    return [_failed(panel.task, record, action), _changed(panel, record, action, answer), _retry(panel)]
+
+
+def _failed(task: HumanTask, record: Record, action: Action | None) -> Answer:
+    if action is None:
+        return Answer("What failed", Look("idle", "hand", messages.title(task.reason_code)), _run_facts(record))
+    tries = record.tries(action)
+    if not tries:
+        return Answer("What failed", Look("idle", "hand", f"{action.tool}: {_lower(messages.title(task.reason_code))}"),
+                      "Nothing was sent.")  # fmt: skip
+    last = tries[-1]
+    look = Look("idle", "timer", f"{action.tool}: {_lower(came_back(last).word)}")
+    parts = [words.amount(action.value_minor, action.currency), f"step `{action.step}`",
+             f"attempt {last.number} of {record.run.max_attempts}, sent {words.clock(last.dispatched_at)}"]  # fmt: skip
+    return Answer("What failed", look, ", ".join(part for part in parts if part) + ".")
+
+
+def _run_facts(record: Record) -> str:
+    run = record.run
+    return f"{run.turns} of {run.max_turns} turns, {run.tool_calls} of {run.max_tool_calls} calls. No call of its own."
+
+
+def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -> Answer:
+    amount = words.amount(action.value_minor, action.currency) if action else ""
+    what = f"one {action.tool} of {amount}" if action and amount else "one effect"
+    look = looks.ANYTHING_CHANGED[answer].saying(_CHANGED[answer].format(what=what))
+    if action is None:
+        proven = len(record.effects)
+        return Answer("Did anything change?", look, f"{words.plural(proven, 'effect')} of this run proven.")
+    return Answer("Did anything change?", look, _last_fact(record.facts(action), panel, answer))
+
+
+def _last_fact(facts: list[Evidence], panel: Panel, answer: str) -> str:
+    probes = [fact for fact in facts if fact.kind == "probe"]
+    if probes:
+        return f"{words.plural(len(probes), 'look-up')} made. {words.clock(probes[-1].started_at)}: {words_of(probes[-1])}"
+    if facts:
+        return facts[-1].fact
+    if answer == "unknown":
+        return "No look-up has been made yet."
+    return "Proven by the provider's reply." if answer == "yes" else "Nothing was sent, or the provider refused it."
+
+
+def _retry(panel: Panel) -> Answer:
+    question = "Is retry safe?"
+    if panel.task.reason_code == "approval_required" and not panel.situation.settled:
+        return Answer(question, looks.RETRY_SAFE["after_approval"], "Nothing was sent yet. It waits for an approval.")
+    if panel.case is None or panel.situation.settled:
+        _, sentence, rule = policy.retry_safe(panel.situation)
+        return Answer(question, looks.RETRY_SAFE["nothing_to_retry"], sentence, rule)
+    key, sentence, rule = policy.retry_safe(panel.situation)
+    look = looks.RETRY_SAFE[key]
+    if key == "not_yet":
+        look = look.saying("Not yet: it could happen twice")
+    return Answer(question, look, sentence, rule)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,95 @@
+"""The history in words: one sentence an event, the same on the task and on the run."""
+
+from __future__ import annotations
+
+from console import looks
+from console.looks import Look
+from console.pages.run import EventRow
+from console.pages.task import HistoryRow
+from recovery.rules.policy import LABELS
+from runs.models import Event
+
+SHORT = 8
+TRANSITIONS, EVIDENCE, PEOPLE = "transitions", "evidence", "people"
+_EVIDENCE_KINDS = ("look_started", "outcome_unknown", "late_look", "late_report", "lease_expired")
+_QUIET = ("rule", "timer")
+
+_WORDS = {
+    "opened": "Run opened",
+    "permitted": "`{step}` dispatched",
+    "succeeded": "`{step}` proven",
+    "outcome_unknown": "`{step}`: outcome unknown",
+    "retry_planned": "`{step}` refused for now, to be tried again",
+    "refused": "Refused",
+    "rejected": "`{step}` refused before dispatch",
+    "held": "`{step}` held for a person",
+    "void": "`{step}`: nothing happened",
+    "look_started": "Look-up of `{step}` began",
+    "late_look": "A look-up answered after its lease",
+    "lease_expired": "`{step}`: no report before the lease ended",
+    "task_opened": "Task opened",
+    "task_resolved": "Task resolved",
+    "claim_decayed": "Claim ended",
+    "approval_required": "`{step}` waits for an approval",
+    "waiting": "`{step}` waits",
+    "ready": "Proposals are welcome again",
+    "cancelling": "Cancelling",
+    "cancelled": "Cancelled",
+    "completed": "Completed",
+    "failed": "Failed",
+    "escalated": "Stopped for a person",
+    "corrected": "Reason corrected",
+}
+
+
+def lines(events: list[Event]) -> list[HistoryRow]:
+    """The newest few for the right column."""
+    return [HistoryRow(words_of(event).replace("`", ""), event.at) for event in events[:SHORT]]
+
+
+def rows(events: list[Event], total: int) -> list[EventRow]:
+    """Newest first; `total` is the number of the newest."""
+    return [_row(event, total - index) for index, event in enumerate(events)]
+
+
+def kind_of(event: Event) -> str:
+    """Which of the event tabs it belongs to, besides All."""
+    if event.actor_kind == "person":
+        return PEOPLE
+    return EVIDENCE if event.kind in _EVIDENCE_KINDS else TRANSITIONS
+
+
+def words_of(event: Event) -> str:
+    """Who did what, with the reason that was recorded."""
+    said = _verb(event) or _WORDS.get(event.kind, event.kind.replace("_", " ").capitalize())
+    text = said.format(step=event.data.get("step") or (event.action.step if event.action else "the call"))
+    who = "" if event.actor_kind in _QUIET or event.actor_kind == "agent" else f"{event.actor}: "
+    reason = event.reason.rstrip(".")
+    return f"{who}{text}{'. ' + reason if reason else ''}."
+
+
+def _verb(event: Event) -> str:
+    name = event.kind.removeprefix("verb_")
+    if name != event.kind:
+        return LABELS.get(name, name).lower()
+    if event.kind == "refused" and event.data.get("verb"):
+        return f"was refused: {LABELS.get(event.data['verb'], event.data['verb']).lower()}"
+    return ""
+
+
+def _row(event: Event, seq: int) -> EventRow:
+    moved = event.to_state and event.to_state != event.from_state
+    return EventRow(
+        seq=seq,
+        at=event.at,
+        actor=_actor(event),
+        actor_name="" if event.actor_kind in _QUIET else event.actor,
+        before=event.from_state if moved else "",
+        after=event.to_state if moved else "",
+        detail=words_of(event),
+        kind=event.kind.replace("_", " "),
+    )
+
+
+def _actor(event: Event) -> Look:
+    return looks.ACTOR.get(event.actor_kind, looks.ACTOR["worker"])

@@ -1,0 +1,44 @@
+"""What is left to do: calls that are not settled, then required effects that were never called."""
+
+from __future__ import annotations
+
+from console import looks
+from console.builders import words
+from console.builders.ledger import effect_words, look_of
+from console.builders.record import Record, answer_of
+from console.pages.task import RemainingRow
+from runs.models import Action
+from runs.states import RUN_OPEN
+
+
+def rows(record: Record) -> list[RemainingRow]:
+    """Empty once the run has ended and every write is settled."""
+    opens = [(action.step, _look(action), _words(action)) for action in record.unsettled]
+    planned = []
+    if record.run.state in RUN_OPEN and record.run.goal == "forward":
+        waits = f"; waits for `{record.unsettled[0].step}`" if record.unsettled else ""
+        planned = [
+            (tool.name, looks.PLANNED, f"{effect_words(tool, tool.effect)}{waits}") for tool in record.planned
+        ]
+    return [RemainingRow(place, *one) for place, one in enumerate([*opens, *planned], start=1)]
+
+
+def note(record: Record) -> str:
+    required = record.definition.manifest.required_effects
+    return "Required effects: " + ", ".join(f"`{name}`" for name in required) if required else ""
+
+
+def _look(action: Action) -> looks.Look:
+    return looks.EFFECT["settle_first"] if answer_of(action) == "unknown" else look_of(action)
+
+
+def _words(action: Action) -> str:
+    if answer_of(action) == "unknown":
+        return "Prove it once, or prove that it did not happen"
+    if answer_of(action) == "conflict":
+        return "Decide which record is true"
+    if action.state == "awaiting_approval":
+        return "Waits for an approval; nothing was sent"
+    if action.due_at is not None and action.state in ("refused_transient", "absent_final"):
+        return f"The same call again from {words.clock(action.due_at)}"
+    return "A person decides how it goes on"

@@ -1,0 +1,75 @@
+"""Verbs as buttons: what policy says, with the marks that the form will carry."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from django.urls import reverse
+
+from console import forms, looks
+from console.pages.common import Verb
+from recovery.panel import Panel
+from recovery.rules import policy
+
+KEYS = {"claim": "C"}
+
+
+def next_actions(panel: Panel) -> list[Verb]:
+    """Recommended, allowed, blocked; empty for a task that is settled, for then nothing can be sent from it."""
+    if not panel.situation.task_open:
+        return []
+    asked = [verb for verb in panel.verbs if verb.name in policy.VERBS]
+    asked.sort(key=lambda verb: (not verb.recommended, not verb.allowed))
+    return [_ask(panel, verb) for verb in asked]
+
+
+def claim_verbs(panel: Panel) -> list[Verb]:
+    """Taking and giving back, each by one click."""
+    if not panel.situation.task_open:
+        return []
+    names = ("release", "claim") if panel.situation.mine else ("claim",)
+    found = [click(panel, panel.verb(name)) for name in names]
+    return [replace(verb, label="Extend") if verb.name == "claim" and panel.situation.mine else verb for verb in found]
+
+
+def comment_verb(panel: Panel) -> Verb | None:
+    """None for somebody who may only read."""
+    verb = panel.verb("comment")
+    return click(panel, verb) if verb.allowed else None
+
+
+def click(panel: Panel, verb: policy.Verb) -> Verb:
+    """A verb that is sent at once."""
+    return _button(panel.task.pk, verb, method="post", panel=panel)
+
+
+def _ask(panel: Panel, verb: policy.Verb) -> Verb:
+    return _button(panel.task.pk, verb, method="get", panel=panel)
+
+
+def _button(task_id: uuid.UUID, verb: policy.Verb, *, method: str, panel: Panel) -> Verb:
+    return Verb(
+        name=verb.name,
+        label=verb.label,
+        icon=looks.VERB_ICONS[verb.name],
+        url=reverse(verb.name, args=[task_id]),
+        sentence=verb.sentence,
+        allowed=verb.allowed,
+        recommended=verb.recommended,
+        method=method,
+        rule=verb.rule,
+        note=_note(panel, verb),
+        badge=None if verb.allowed else looks.BLOCKED,
+        key_hint="E" if verb.recommended else KEYS.get(verb.name, ""),
+        css="danger" if verb.name == "cancel" else "",
+        evidence_hash=panel.evidence_hash,
+        version=str(panel.task.version),
+        key=forms.new_key() if method == "post" else "",
+    )
+
+
+def _note(panel: Panel, verb: policy.Verb) -> str:
+    if verb.name != "reconcile" or panel.case is None or panel.case.tool.reconcile is None:
+        return ""
+    return f"{panel.case.action.looks} of {panel.case.tool.reconcile.max_looks} checks used"

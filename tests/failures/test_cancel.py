@@ -1,0 +1,158 @@
+"""Cancelling: what was not sent is not sent, what was sent is found out, what is proven stays visible (T7)."""
+
+from typing import Any
+
+import pytest
+from steadyhand.contract import Cancel, OutcomeDocument
+
+from recovery import intake
+from tests.factories import (
+    Case,
+    advance_clock,
+    finish,
+    lose_the_reply,
+    propose,
+    rate_limit,
+    reply,
+    report,
+    succeed,
+    timed_out,
+)
+from tests.failures.conftest import Opener
+from tests.recovery.stories import (
+    ABSENT,
+    TWICE,
+    Looks,
+    effects,
+    evidence,
+    kinds,
+    look,
+    open_tasks,
+    present,
+    standing,
+    tries,
+    work,
+)
+
+CREDIT_DONE = reply({"credit_id": "cr_1"})
+
+
+def cancel(case: Case) -> OutcomeDocument:
+    return intake.cancel(case.agent.who, case.run_id, Cancel(reason="The customer changed their mind."), request_id="t")
+
+
+def test_F134_a_run_with_nothing_under_way_is_cancelled_at_once(opened: Opener) -> None:
+    case = opened()
+    rate_limit(case)
+    assert cancel(case).reason_code == "cancelled_by_user"
+    assert propose(case, "load_invoice").answer in ("stop", "deny")
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_by_user")
+
+
+def test_F134_a_call_that_waits_for_approval_is_never_sent(opened: Opener) -> None:
+    case = opened(requires_approval=True)
+    propose(case)
+    cancel(case)
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_by_user")
+    assert open_tasks(case) == []
+    assert tries(case) == []
+
+
+def test_F135_T7_a_cancel_in_flight_takes_no_new_calls_and_keeps_the_effect_visible(opened: Opener) -> None:
+    case = opened()
+    permit = propose(case)
+    assert cancel(case).state == "cancelling"
+    assert propose(case, "load_invoice").answer == "stop"
+    assert report(case, permit, CREDIT_DONE).answer in ("stop", "result")
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_with_effects")
+    assert effects(case) == ["apply_credit"]
+    assert open_tasks(case) == [("effect_after_cancel", "cancelled_with_effects")]
+
+
+def test_F135_a_cancel_beside_an_unknown_write_keeps_its_task(opened: Opener) -> None:
+    case = opened()
+    lose_the_reply(case)
+    assert cancel(case).reason_code == "cancelled_effect_unknown"
+    assert open_tasks(case) == [("reconcile_write", "external_outcome_unknown")]
+
+
+def test_F135_a_lost_reply_after_the_cancel_ends_the_run_with_a_task(opened: Opener) -> None:
+    case = opened()
+    permit = propose(case)
+    cancel(case)
+    report(case, permit, timed_out())
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
+    assert open_tasks(case) == [("reconcile_write", "external_outcome_unknown")]
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "tasks"),
+    [
+        (present(), "cancelled_with_effects", [("effect_after_cancel", "cancelled_with_effects")]),
+        (ABSENT, "cancelled_by_user", []),
+    ],
+)
+def test_F135_later_evidence_moves_the_reason_and_never_the_outcome(
+    opened: Opener, looks: Looks, found: Any, reason: str, tasks: Any
+) -> None:
+    case = opened(in_flight_seconds=20, lag_seconds=5)
+    lose_the_reply(case)
+    cancel(case)
+    looks.say(found)
+    advance_clock(seconds=25)
+    look(case)
+    assert standing(case) == ("cancelled", "cancelled", reason)
+    assert open_tasks(case) == tasks
+    assert propose(case).answer in ("stop", "replay")
+    assert len(tries(case)) == 1
+
+
+def test_F135_a_contradiction_after_the_cancel_stays_with_a_person(opened: Opener, looks: Looks) -> None:
+    case = opened()
+    lose_the_reply(case)
+    cancel(case)
+    looks.say(TWICE)
+    advance_clock(minutes=20)
+    look(case)
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
+    assert ("duplicate_effect", "conflicting_evidence") in open_tasks(case)
+
+
+def test_F135_the_lease_of_a_cancelled_call_ends_like_any_other(opened: Opener) -> None:
+    case = opened()
+    propose(case)
+    cancel(case)
+    advance_clock(minutes=2)
+    look(case)
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
+
+
+def test_a_cancel_while_the_look_is_under_way_loses_nothing(opened: Opener, looks: Looks, monkeypatch: Any) -> None:
+    case = opened()
+    lose_the_reply(case)
+    advance_clock(seconds=6)
+
+    def meanwhile(self: Looks, question: Any) -> Any:
+        cancel(case)
+        return ABSENT
+
+    monkeypatch.setattr(Looks, "__call__", meanwhile)
+    look(case)
+    work(case.tenant.pk)
+    assert evidence(case)[0] == "absent"
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
+
+
+def test_F136_a_second_cancel_and_a_cancel_after_the_end_change_nothing(opened: Opener) -> None:
+    case = opened()
+    cancel(case)
+    assert cancel(case).reason_code == "cancelled_by_user"
+    assert kinds(case).count("cancelled") == 1
+
+
+def test_F136_a_finished_run_is_not_cancelled(opened: Opener) -> None:
+    case = opened()
+    for tool in ("load_invoice", "apply_credit", "draft_reply"):
+        succeed(case, tool)
+    finish(case)
+    assert cancel(case).outcome == "ok"

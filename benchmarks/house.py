@@ -57,6 +57,14 @@ def dsn(where: Places, *, owner: bool = False) -> str:
     return where.database_url(OWNER_ROLE if owner else places.APP_ROLE)
 
 
+def gather_statistics(where: Places) -> None:
+    """What autovacuum does by itself, now."""
+    import psycopg
+
+    with psycopg.connect(where.database_url(SUPER_ROLE), autocommit=True) as session:
+        session.execute("VACUUM ANALYZE")
+
+
 def peers_dsn(where: Places) -> str:
     """An empty database in the same server, for programs that make their own tables."""
     import psycopg

@@ -9,4 +9,4 @@ class ConsoleConfig(AppConfig):
 
     def ready(self) -> None:
         """Every process that may ring for a worker knows the broker: the web server and commands too."""
-        import console.celery  # noqa: F401, PLC0415
+        import console.celery  # noqa: F401

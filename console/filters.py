@@ -76,8 +76,8 @@ def queue_view(name: str) -> QueueView:
 def counts(visit: Visit) -> dict[str, int]:
     """How many open tasks each tab holds, in one statement."""
     counted = {view.name: CappedCount(open_tasks(visit).filter(view.narrow(visit))) for view in QUEUE_VIEWS}
-    row: dict[str, int] = Person.objects.filter(pk=visit.person.pk).values(**counted).get()
-    return row
+    row: dict[str, Any] = dict(Person.objects.filter(pk=visit.person.pk).values(**counted).get())
+    return {name: count or 0 for name, count in row.items()}
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class VerbForm(MarkForm):
     """A verb that acts: a reason code, and words where the code says too little."""
 
     reason_code = forms.ChoiceField()
-    reason = forms.CharField(required=False, max_length=2000)  # type: ignore[assignment]
+    reason = forms.CharField(required=False, max_length=2000)
 
     def __init__(self, verb: str, data: Any = None) -> None:
         super().__init__(data)
@@ -142,4 +142,4 @@ class FirstAdminForm(forms.Form):
 
     @property
     def slug(self) -> str:
-        return slugify(self.cleaned_data["tenant"])[:60].strip("-")
+        return str(slugify(self.cleaned_data["tenant"])[:60].strip("-"))

@@ -60,7 +60,8 @@ def _marked(item: RailItem, current: str) -> RailItem:
 
 def _tenants(request: HttpRequest, visit: Visit, current: str) -> list[TenantChoice]:
     """Choosing a tenant keeps the list one is on; from a single record it leads to the queue."""
-    base = request.path if current in ("Queue", "Unknown writes", "Runs") and not request.resolver_match.kwargs else "/"  # type: ignore[union-attr]
+    single = request.resolver_match is not None and bool(request.resolver_match.kwargs)
+    base = reverse("queue") if single or not current else request.path
     view = request.GET.get("view", "")
     choices = [
         TenantChoice(

@@ -1,12 +1,30 @@
 """The table of contents of the edge."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
+from console.views import account, decide, queue, runs, tasks
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     path("healthz", ops.healthz, name="healthz"),
     path("readyz", ops.readyz, name="readyz"),
+    path("", queue.queue, name="queue"),
+    path("queue/news/", queue.news, name="queue_news"),
+    path("tasks/<uuid:task_id>/", tasks.task, name="task"),
+    path("tasks/<uuid:task_id>/live/", tasks.region, name="task_live"),
+    path("tasks/<uuid:task_id>/claim/", decide.claim, name="claim"),
+    path("tasks/<uuid:task_id>/release/", decide.release, name="release"),
+    path("tasks/<uuid:task_id>/reconcile/", decide.reconcile, name="reconcile"),
+    path("tasks/<uuid:task_id>/retry/", decide.retry, name="retry"),
+    path("tasks/<uuid:task_id>/resume/", decide.resume, name="resume"),
+    path("tasks/<uuid:task_id>/cancel/", decide.cancel, name="cancel"),
+    path("tasks/<uuid:task_id>/comment/", decide.comment, name="comment"),
+    path("runs/", runs.runs, name="runs"),
+    path("runs/live/", runs.rows, name="runs_live"),
+    path("runs/<uuid:run_id>/", runs.run, name="run"),
+    path("runs/<uuid:run_id>/live/", runs.region, name="run_live"),
+    path("first-admin/<str:token>/", account.first_admin, name="first_admin"),
+    path("accounts/", include("allauth.urls")),
 ]

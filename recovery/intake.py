@@ -13,7 +13,6 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
-from psycopg.errors import UniqueViolation
 from steadyhand.contract import (
     Cancel,
     Finish,
@@ -107,7 +106,7 @@ def propose(who: Credentials, run_id: uuid.UUID, proposal: Proposal, *, request_
     if prepared.refusal is None and not permits.needs_care(prepared):
         try:
             quick = permits.quickly(who, prepared, request_id=request_id)
-        except UniqueViolation:
+        except IntegrityError:
             quick = None  # a twin was granted at the same moment: read what stands there now
         if quick is not None:
             return quick

@@ -28,6 +28,7 @@ __all__ = ["needs_care", "prepare", "quickly", "under_lock"]
 
 DISPATCH_WITHIN_SECONDS = 5.0
 ASK_AGAIN_SECONDS = 1.0
+OUTCOME_NOT_OPEN = ("proposed", "awaiting_approval", "approved", "permitted", "refused_transient", "absent_final")
 CLOSED_TO_CALLS = ("escalated", "compensating", "cancelling")
 
 
@@ -39,7 +40,7 @@ def needs_care(prepared: Prepared) -> bool:
 def quickly(who: Credentials, prepared: Prepared, *, request_id: str) -> Permit | None:
     """Grant a first attempt, or replay a proven one, in one statement; None where the case has to be read.
 
-    Raises NotAuthenticated, NotFound, and UniqueViolation when a twin was granted at the same moment.
+    Raises NotAuthenticated, NotFound, and IntegrityError when a twin was granted at the same moment.
     """
     action_pk, attempt_pk = new_id(), new_id()
     row = hot.permit(
@@ -57,7 +58,7 @@ def quickly(who: Credentials, prepared: Prepared, *, request_id: str) -> Permit 
         raise NotAuthenticated
     if row["run_state"] is None:
         raise NotFound
-    if row["lease_until"] is not None:
+    if row["granted"]:
         return _execute(prepared, attempt_pk, number=1, fence=1, key=prepared.key())
     if row["action_state"] == "succeeded":
         return _replay(prepared, row["sealed_result"])
@@ -66,8 +67,8 @@ def quickly(who: Credentials, prepared: Prepared, *, request_id: str) -> Permit 
 
 def under_lock(run: Run, prepared: Prepared, actor: Actor) -> Permit:
     """Answer a proposal with everything in view. The run is locked; a lease that ran out is settled first."""
-    leases.expire_of_run(run)
-    run.refresh_from_db()
+    if leases.expire_of_run(run):
+        run.refresh_from_db()
     existing = _existing(run, prepared)
     if existing is not None and existing.state in ("succeeded", "compensated"):
         return _replay(prepared, existing.sealed_result)
@@ -76,7 +77,7 @@ def under_lock(run: Run, prepared: Prepared, actor: Actor) -> Permit:
     if existing is not None and existing.state in ("rejected", "refused_permanent", "void"):
         return _deny(prepared, Refusal(existing.reason_code or "not_applied", existing.error_field))
     if prepared.refusal is not None:
-        return _reject(run, prepared, actor)
+        return _reject(run, prepared, actor) if existing is None else _withdraw(run, existing, prepared, actor)
     waits_for = _blocking(run, prepared)
     if waits_for is not None:
         return _wait(prepared, waits_for.due_at or _lease_end(waits_for), reason=waits_for.reason_code)
@@ -105,6 +106,8 @@ def _again(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit
     if action.state == "permitted":
         return _wait(prepared, _lease_end(action), reason=None)
     case = cases.read(run, action)
+    if action.state == "probing":
+        return _wait(prepared, case.now, reason=action.reason_code)
     if action.due_at is not None and action.due_at > case.now:
         return _wait(prepared, action.due_at, reason=action.reason_code)
     if case.answer.action is Answer.RETRY:
@@ -126,7 +129,7 @@ def _grant(run: Run, action: Action, prepared: Prepared, actor: Actor, *, genera
     attempt = record.grant_attempt(
         action, run=run, layer=prepared.layer, lease_seconds=prepared.lease_seconds, key=key, actor=actor
     )
-    Run.objects.filter(pk=run.pk).update(in_flight=F("in_flight") + 1)
+    Run.objects.filter(pk=run.pk).update(in_flight=F("in_flight") + 1, version=F("version") + 1)
     settle.refresh_run(run, actor)
     return _execute(prepared, attempt.pk, number=attempt.number, fence=attempt.fence, key=key)
 
@@ -149,6 +152,25 @@ def _reject(run: Run, prepared: Prepared, actor: Actor) -> Permit:
     return _deny(prepared, refusal)
 
 
+def _withdraw(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:
+    """A call whose authorization ended between two tries: over if nothing happened, else only its outcome matters."""
+    refusal = prepared.refusal or Refusal("policy_denied")
+    if action.state not in ("refused_transient", "absent_final"):
+        return _wait(prepared, action.due_at or _lease_end(action), reason=action.reason_code)
+    record.move_action(
+        action,
+        "refused_permanent",
+        actor,
+        run=run,
+        kind="refused",
+        reason=refusal.sentence,
+        reason_code=refusal.reason,
+        error_field=refusal.field[:300],
+    )
+    settle.refresh_run(run, actor)
+    return _deny(prepared, refusal)
+
+
 def _await_approval(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:
     record.move_action(
         action, "awaiting_approval", actor, run=run, kind="approval_required", reason_code="approval_required"
@@ -165,7 +187,7 @@ def _write_action(run: Run, prepared: Prepared, state: str, **more: Any) -> Acti
         run=run,
         action_id=prepared.action_id,
         step=prepared.step,
-        tool=prepared.tool.name if prepared.tool.name != "unknown" else prepared.step[:120],
+        tool=prepared.tool.name,
         tool_version=prepared.tool.version,
         effect=prepared.tool.effect,
         turn=run.turns,
@@ -191,8 +213,9 @@ def _existing(run: Run, prepared: Prepared) -> Action | None:
 
 
 def _blocking(run: Run, prepared: Prepared) -> Action | None:
-    """The unsettled write that this call has to wait for: an earlier turn's, or its own step's with other arguments."""
-    earlier = Q(turn__lt=run.turns)
+    """The unsettled write that this call has to wait for: an earlier turn's, one of this turn whose outcome is open,
+    or its own step's with other arguments."""
+    earlier = Q(turn__lt=run.turns) | ~Q(state__in=OUTCOME_NOT_OPEN)
     if prepared.tool.after is not None:
         earlier &= Q(tool__in=prepared.tool.after)
     waiting = run.actions.filter(earlier | Q(step=prepared.step), effect="write", settled_at__isnull=True)

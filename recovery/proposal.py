@@ -10,6 +10,7 @@ from typing import Any
 from steadyhand.contract import Proposal
 from steadyhand.identity import canonical
 from steadyhand.manifest import Tool
+from steadyhand.paths import dig
 
 from recovery.rules import scope
 from recovery.rules.scope import currency_of
@@ -18,7 +19,6 @@ from runs.definitions import RunFacts
 from runs.querysets import read_clock
 
 LEASE_GRACE_SECONDS = 15.0
-UNKNOWN_TOOL = Tool(name="unknown", effect="write")
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,13 @@ def prepare(facts: RunFacts, run_id: uuid.UUID, proposal: Proposal) -> Prepared:
     """Check and identify a proposal. Raises BadInput for arguments that cannot be recorded at all."""
     definition = facts.definition
     declared = definition.tools.get(proposal.tool)
-    tool = declared or UNKNOWN_TOOL
+    named = redact.clean_text(proposal.tool, 120)
+    tool = declared or Tool.model_construct(name=named, effect="write")
     own_key = tool.idempotency.field
     plain = canonical(proposal.arguments, without=frozenset([own_key]) if own_key else frozenset())
     step = proposal.step or proposal.tool
     arguments_hash = vault.hash_arguments(definition.keys, plain)
-    refusal = Refusal("unsupported_operation", sentence=f"There is no tool {redact.clean_text(proposal.tool, 80)}.")
+    refusal = Refusal("unsupported_operation", sentence=f"There is no tool {named}.")
     return Prepared(
         run_id=run_id,
         facts=facts,
@@ -101,5 +102,5 @@ def _refusal(facts: RunFacts, tool: Tool, arguments: dict[str, Any]) -> Refusal 
 
 
 def _value(tool: Tool, arguments: dict[str, Any]) -> int | None:
-    value = arguments.get(tool.value_field) if tool.value_field else None
+    value = dig(arguments, tool.value_field) if tool.value_field else None
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62 else None

@@ -19,7 +19,7 @@ from recovery.rules.classify import Classified, classify
 from runs import definitions, hot, record, redact, vault
 from runs.definitions import Definition, RunFacts
 from runs.ids import new_id
-from runs.models import Action, Attempt, Run
+from runs.models import Action, Attempt, Evidence, Run
 from runs.querysets import read_clock
 from runs.record import Actor
 
@@ -83,10 +83,10 @@ def under_lock(run: Run, attempt_id: uuid.UUID, told: Report, actor: Actor) -> R
         action.refresh_from_db()
         _key_conflict(run, action, found)
         settle.settle(run, action, actor, classified=found)
-    elif attempt.observation is None:
+    elif _is_news(attempt, found):
         _late(run, attempt, told.observation, tool, found, actor)
-    run.refresh_from_db()
-    action.refresh_from_db()
+        run.refresh_from_db()
+        action.refresh_from_db()
     return answer(run, action, definition)
 
 
@@ -99,7 +99,7 @@ def answer(run: Run, action: Action, definition: Definition) -> Reported:
         return Reported(answer="result", result=result, **common)
     if action.state in ("refused_permanent", "rejected"):
         return Reported(answer="error", error=messages.error_for_model(reason, field=action.error_field), **common)
-    if action.state == "refused_transient" and run.goal == "forward":
+    if _may_go_again(action) and run.goal == "forward":
         now = read_clock()
         wait = seconds_between(now, action.due_at) if action.due_at else 0.0
         return Reported(answer="again", wait_seconds=wait, due_at=action.due_at, **common)
@@ -110,6 +110,12 @@ def answer(run: Run, action: Action, definition: Definition) -> Reported:
         due_at=action.due_at,
         error=messages.error_for_model(reason, field=action.error_field),
         **common,
+    )
+
+
+def _may_go_again(action: Action) -> bool:
+    return action.state == "refused_transient" or (
+        action.state == "unknown" and action.reason_code in settle.SENT_AGAIN
     )
 
 
@@ -135,19 +141,21 @@ def _end(run: Run, attempt: Attempt, observation: Observation, tool: Tool, found
 def _late(run: Run, attempt: Attempt, observation: Observation, tool: Tool, found: Classified, actor: Actor) -> None:
     """A report after its lease: evidence that may settle the question, under no lease of its own (F058, I6).
 
-    Only a valid reply says something new; a late refusal or error leaves the outcome to the look-up.
+    Only a valid reply says something new; a late refusal or error leaves the outcome to the look-up. Where the
+    contract asks for a look, a late reply proves as little as a timely one.
     """
     leases.expire_of_run(run)
     action = Action.objects.get(pk=attempt.action_id)
-    Attempt.objects.filter(pk=attempt.pk).update(
-        observation=_redacted(observation, tool), latency_ms=observation.latency_ms
-    )
+    if attempt.observation is None:
+        Attempt.objects.filter(pk=attempt.pk).update(
+            observation=_redacted(observation, tool), latency_ms=observation.latency_ms
+        )
     valid = found.observed == "ok_valid"
     record.add_evidence(
         action,
         run=run,
         kind="late_report",
-        verdict="present" if valid and tool.effect == "write" else "none",
+        verdict="present" if valid and _is_proof(run, action, tool) else "none",
         count=1 if valid else None,
         source=actor.name,
         strength=STRENGTH_OWN_REPLY if valid else 1,
@@ -160,8 +168,25 @@ def _late(run: Run, attempt: Attempt, observation: Observation, tool: Tool, foun
         after_attempt=attempt.number,
         started_at=attempt.dispatched_at,
     )
+    if settle.contradicted(run, action, actor):
+        return
     if valid and action.settled_at is None and action.state != "permitted":
         settle.settle(run, action, actor)
+
+
+def _is_news(attempt: Attempt, found: Classified) -> bool:
+    """The first word about this try, or, once, the valid reply that came after we had given it up (F058)."""
+    if attempt.observation is None:
+        return True
+    given_up = attempt.observed == "unknown" and found.observed == "ok_valid"
+    told = Evidence.objects.filter(action_id=attempt.action_id, kind="late_report", after_attempt=attempt.number)
+    return given_up and not told.exists()
+
+
+def _is_proof(run: Run, action: Action, tool: Tool) -> bool:
+    ceiling = _ceiling(definitions.of_run(run), tool)
+    small = ceiling is None or action.value_minor is None or action.value_minor <= ceiling
+    return tool.effect == "write" and tool.proof == "reply" and small
 
 
 def _key_conflict(run: Run, action: Action, found: Classified) -> None:

@@ -60,6 +60,19 @@ def settle(run: Run, action: Action, actor: Actor, *, classified: Classified | N
     return case
 
 
+def contradicted(run: Run, action: Action, actor: Actor) -> bool:
+    """Ask a person at once where new evidence contradicts what the record rests on, in flight or settled (F028).
+
+    The action stays where it is: a settled call is not unsettled, and one in flight speaks for itself when it ends.
+    """
+    if action.state != "permitted" and action.settled_at is None:
+        return False
+    if cases.read(run, action).evidence.verdict != "conflict":
+        return False
+    escalation.open_task(run, "conflicting_evidence", action=action, actor=actor)
+    return True
+
+
 def apply(run: Run, action: Action, actor: Actor, *, classified: Classified | None = None) -> Case:
     """The action's half of `settle`: several actions may be applied before the run is refreshed once."""
     spread = random.uniform(0.5, 1.0)  # noqa: S311  (jitter, not a secret)
@@ -95,6 +108,8 @@ def end_cancelling(run: Run, actor: Actor) -> None:
 
 def escalate_run(run: Run, reason: str, actor: Actor, *, failed_step: str | None = None) -> None:
     """Stop the run for a person because of the run itself: a budget, a deadline, a missing effect."""
+    if run.state == "escalated" and run.reason_code == reason:
+        return
     escalation.open_task(run, reason, action=None, actor=actor)
     record.move_run(
         run, "escalated", actor, kind="escalated", outcome=OUTCOME_OF[reason].value, reason_code=reason,
@@ -145,12 +160,17 @@ def _fatal(step: Step) -> None:
 
 def _human(step: Step) -> None:
     reason = step.case.answer.reason
-    if reason == "conflicting_evidence" and step.classified and step.classified.key_conflict:
+    if reason == "conflicting_evidence" and _is_key_conflict(step):
         reason = "idempotency_key_conflict"
     if reason == "budget_exhausted":
         reason = cases.spent_budget(step.run, step.case.now) or reason
     _move(step, "held", kind="held", reason_code=reason, due_at=None)
     escalation.open_task(step.run, reason, action=step.action, actor=step.actor)
+
+
+def _is_key_conflict(step: Step) -> bool:
+    just_now = step.classified is not None and step.classified.key_conflict
+    return just_now or step.action.reason_code == "idempotency_key_conflict"
 
 
 def _ask_approval(step: Step) -> None:
@@ -263,6 +283,8 @@ def _last_reason(action: Action) -> str | None:
 # --- the run ------------------------------------------------------------------------------------------------
 
 _RANK = ("escalated", "verifying", "compensating", "recovering", "waiting_for_tool", "executing")
+SENT_AGAIN = ("provider_unavailable", "provider_rate_limited", "connect_failed")
+"""Reasons under which a call waits to be sent again; an unknown write carries one only under a live key."""
 _RUN_STATE_OF = {
     "permitted": "waiting_for_tool",
     "refused_transient": "recovering",
@@ -287,6 +309,9 @@ def _follow_actions(run: Run, actor: Actor) -> None:
 
 
 def _state_for(action: Action) -> str:
+    """An unknown write that its live key lets us send again waits for that, not for a look (rule 9d)."""
+    if action.state == "unknown" and action.reason_code in SENT_AGAIN:
+        return "recovering"
     return _RUN_STATE_OF.get(action.state, "verifying")
 
 

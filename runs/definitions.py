@@ -19,6 +19,7 @@ import jsonschema
 from django.db.models import Max
 from steadyhand.identity import BadInput
 from steadyhand.manifest import Connector, Manifest, Tool
+from steadyhand.paths import MISSING, dig
 
 from runs.models import Run, Tenant, Workflow
 from runs.vault import Keys, keys
@@ -207,9 +208,9 @@ def _is_costly(pattern: str) -> bool:
 
 def _money_breach(tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | None:
     """Money is a whole number of minor units, never negative, never a float (F083)."""
-    if tool.value_field is None or tool.value_field not in arguments:
+    value = dig(arguments, tool.value_field) if tool.value_field else MISSING
+    if tool.value_field is None or value is MISSING:
         return None
-    value = arguments[tool.value_field]
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return tool.value_field, "money is a whole number of minor units, zero or more"
     return None

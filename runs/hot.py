@@ -7,18 +7,14 @@ so by updating it. No ORM here: it would cost more than both commits.
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
-import psycopg
 from django.db import connection
-from psycopg.rows import dict_row
 
-from runs.wall import SET_TENANTS
+from runs import wall, wire
+from runs.wire import Row
 
-Row = dict[str, Any]
-# So many executions that a statement of the ORM is never prepared by itself; these two ask for it.
-PREPARE_ONLY_ON_DEMAND = 2**31
+SET_TENANTS = wall.SET_TENANTS.replace("%s", "%(tenants)s")
 
 _CLIENT = """
 client AS MATERIALIZED (
@@ -28,8 +24,8 @@ client AS MATERIALIZED (
 )"""
 
 # A call waits for every unsettled write of an earlier turn (or of those it is declared to come after), for the same
-# write under another step, and for other arguments under the same step. A late snapshot cannot let a twin through:
-# the unique keys on the identity and on the unsettled meaning fail the whole statement.
+# write under another step, and for other arguments under the same step. What was granted after the statement's snapshot
+# it cannot see: where the run has changed since, its version differs, and the case is read under the lock instead.
 _BLOCKING = """
   SELECT b.step FROM runs_action b
   WHERE b.tenant_id = %(tenant)s AND b.run_id = %(run)s AND b.effect = 'write' AND b.settled_at IS NULL
@@ -39,15 +35,21 @@ _BLOCKING = """
 """
 
 PERMIT = f"""
-WITH {_CLIENT}, run AS (
+WITH {_CLIENT}, seen AS MATERIALIZED (
+  SELECT r.id, r.state, r.version FROM client
+  JOIN runs_run r ON r.tenant_id = %(tenant)s AND r.id = %(run)s AND r.client_id = client.id
+), known AS MATERIALIZED (
+  SELECT a.state, a.sealed_result FROM runs_action a
+  WHERE a.tenant_id = %(tenant)s AND a.action_id = %(action_id)s
+), run AS (
   UPDATE runs_run r
   SET tool_calls = r.tool_calls + 1, in_flight = r.in_flight + 1, version = r.version + 1, state = 'waiting_for_tool'
-  FROM client
-  WHERE r.tenant_id = %(tenant)s AND r.id = %(run)s AND r.client_id = client.id AND r.workflow_id = %(workflow)s
+  FROM seen
+  WHERE r.tenant_id = %(tenant)s AND r.id = %(run)s AND r.version = seen.version AND r.workflow_id = %(workflow)s
     AND r.state IN ('planning', 'executing', 'waiting_for_tool') AND r.goal = 'forward'
     AND r.tool_calls < r.max_tool_calls AND r.elapses_at > app_now()
     AND (r.deadline_at IS NULL OR r.deadline_at > app_now())
-    AND NOT EXISTS (SELECT FROM runs_action a WHERE a.tenant_id = %(tenant)s AND a.action_id = %(action_id)s)
+    AND NOT EXISTS (SELECT FROM known)
     AND NOT EXISTS ({_BLOCKING})
   RETURNING r.id, r.turns
 ), action AS (
@@ -62,26 +64,23 @@ WITH {_CLIENT}, run AS (
   INSERT INTO runs_attempt (id, tenant_id, run_id, action_id, number, fence, layer, idempotency_key, lease_until)
   SELECT %(attempt)s, %(tenant)s, action.run_id, action.id, 1, 1, %(layer)s, %(key)s,
     app_now() + make_interval(secs => %(lease)s)
-  FROM action RETURNING lease_until
+  FROM action RETURNING id
 ), event AS (
   INSERT INTO runs_event (id, tenant_id, run_id, action_id, kind, actor, actor_kind, from_state, to_state, reason,
     request_id, data)
-  SELECT %(event)s, %(tenant)s, action.run_id, action.id, 'permitted', client.name, 'agent', before.state,
+  SELECT %(event)s, %(tenant)s, action.run_id, action.id, 'permitted', client.name, 'agent', seen.state,
     'waiting_for_tool', '', %(request)s, jsonb_build_object('step', %(step)s::text, 'tool', %(tool)s::text, 'attempt', 1)
-  FROM action, client, runs_run before WHERE before.tenant_id = %(tenant)s AND before.id = action.run_id
+  FROM action, client, seen
 )
-SELECT client.name AS client, r.state AS run_state, r.workflow_id, r.reason_code AS run_reason,
-  a.id AS action, a.state AS action_state, a.sealed_result, a.reason_code,
-  (SELECT lease_until FROM attempt) AS lease_until, app_now() AS now
-FROM client
-LEFT JOIN runs_run r ON r.tenant_id = %(tenant)s AND r.id = %(run)s AND r.client_id = client.id
-LEFT JOIN runs_action a ON a.tenant_id = %(tenant)s AND a.action_id = %(action_id)s
+SELECT client.name AS client, seen.state AS run_state, known.state AS action_state, known.sealed_result,
+  EXISTS (SELECT FROM attempt) AS granted
+FROM client LEFT JOIN seen ON true LEFT JOIN known ON true
 """
 
 # The ordinary case of a report: the only attempt, still leased, nothing else known, and a reply that proves itself.
 SETTLE = f"""
 WITH {_CLIENT}, found AS (
-  SELECT r.id AS run, a.id AS action, t.id AS attempt, r.state AS run_state, client.name AS client
+  SELECT a.id AS action, r.state AS run_state, client.name AS client
   FROM client
   JOIN runs_run r ON r.tenant_id = %(tenant)s AND r.client_id = client.id
   JOIN runs_action a ON a.tenant_id = %(tenant)s AND a.run_id = r.id
@@ -96,7 +95,7 @@ WITH {_CLIENT}, found AS (
 ), attempt AS (
   UPDATE runs_attempt t SET ended_at = app_now(), observed = 'ok_valid', reason_code = 'completed',
     latency_ms = %(latency)s, observation = %(observation)s::jsonb
-  FROM found WHERE t.tenant_id = %(tenant)s AND t.id = found.attempt
+  FROM found WHERE t.tenant_id = %(tenant)s AND t.id = %(attempt)s
 ), action AS (
   UPDATE runs_action a SET state = 'succeeded', version = a.version + 1, settled_at = app_now(),
     reason_code = 'completed', sealed_result = %(result)s, external_id = %(external_id)s
@@ -105,7 +104,7 @@ WITH {_CLIENT}, found AS (
 ), run AS (
   UPDATE runs_run r SET in_flight = r.in_flight - 1, version = r.version + 1,
     state = CASE WHEN r.state = 'waiting_for_tool' AND r.in_flight = 1 THEN 'executing' ELSE r.state END
-  FROM found WHERE r.tenant_id = %(tenant)s AND r.id = found.run
+  FROM found WHERE r.tenant_id = %(tenant)s AND r.id = %(run)s
   RETURNING r.id, r.state
 ), effect AS (
   INSERT INTO runs_effect (id, tenant_id, run_id, action_id, step, external_id, amount_minor, currency, proven_by)
@@ -124,9 +123,9 @@ SELECT client.name AS client, (SELECT action.step FROM action) AS step FROM clie
 
 
 def permit(**params: Any) -> Row:
-    """Run PERMIT. The row says who asks, what stood before, and `lease_until` when the call was granted.
+    """Run PERMIT. The row says who asks, what stood before, and whether the call is `granted`.
 
-    Raises psycopg.errors.UniqueViolation when a twin of this call was granted at the same moment: nothing is written.
+    Raises IntegrityError when a twin of this call was granted at the same moment: nothing is written.
     """
     return _round_trip(PERMIT, params) or {"client": None}
 
@@ -137,13 +136,8 @@ def settle(**params: Any) -> Row:
 
 
 def _round_trip(statement: str, params: dict[str, Any]) -> Row | None:
-    """One pipeline: the tenant and the statement in one implicit transaction, one Sync."""
+    """The tenant and the statement in one implicit transaction, one Sync."""
     connection.ensure_connection()
-    raw: psycopg.Connection[Any] = connection.connection
-    raw.prepare_threshold = PREPARE_ONLY_ON_DEMAND  # Django turns preparing off, even where a cursor asks for it
-    tenant: uuid.UUID = params["tenant"]
-    with raw.pipeline():
-        psycopg.Cursor(raw).execute(SET_TENANTS, (str(tenant),), prepare=True)
-        cursor = psycopg.Cursor(raw, row_factory=dict_row)
-        cursor.execute(statement, params, prepare=True)
-    return cursor.fetchone()
+    # Django's wrapper also notes when the connection is broken, so that the next request gets a new one (F061).
+    with connection.wrap_database_errors:
+        return wire.ask(connection.connection, (SET_TENANTS, {"tenants": str(params["tenant"])}), (statement, params))

@@ -193,6 +193,11 @@ class Run(TenantRow):
         indexes = [
             models.Index(fields=["tenant", "id"], name="run_live", condition=Q(ended_at__isnull=True)),
             models.Index(fields=["elapses_at", "id"], name="run_elapses", condition=Q(ended_at__isnull=True)),
+            models.Index(
+                fields=["deadline_at", "id"],
+                name="run_deadline",
+                condition=Q(ended_at__isnull=True, deadline_at__isnull=False),
+            ),
             models.Index(fields=["tenant", "customer_ref"], name="run_by_customer", condition=~Q(customer_ref="")),
         ]
 

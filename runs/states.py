@@ -171,7 +171,17 @@ def advance(row: Model, *, machine: str, to: str, **changes: Any) -> None:
     guarded = type(row)._default_manager.filter(pk=row.pk, state=old, version=row.version)  # type: ignore[attr-defined]
     if not guarded.update(state=to, version=F("version") + 1, **changes):
         raise StaleState(f"{machine} {row.pk} is no longer {old}")
-    row.refresh_from_db()
+    _follow(row, {"state": to, "version": row.version + 1, **changes})  # type: ignore[attr-defined]
+
+
+def _follow(row: Model, changes: dict[str, Any]) -> None:
+    """Bring the row in memory to what was written; only what the database computed has to be read back."""
+    computed = [name for name, value in changes.items() if hasattr(value, "resolve_expression")]
+    for name, value in changes.items():
+        if name not in computed:
+            setattr(row, name, value)
+    if computed:
+        row.refresh_from_db(fields=computed)
 
 
 def advance_run(run: Run, to: str, **changes: Any) -> None:

@@ -23,6 +23,24 @@ ALIASES = {"default": APP_ROLE, "owner": OWNER_ROLE}
 CLONING = {"fresh_database", "live_server", "transactional_db"}
 
 
+# Debian's own browser; without these it looks up addresses of its maker's at every start.
+CHROMIUM = "/usr/bin/chromium"
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-dev-shm-usage",
+]
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, object]:
+    return {"executable_path": CHROMIUM, "args": CHROMIUM_ARGUMENTS}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         # tests/races/… need not say `races` again; the folder does.

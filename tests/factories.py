@@ -34,6 +34,7 @@ from runs.models import Action, AgentClient, Person, Run, Tenant
 PASSWORD = "quiet-harbour-lantern-42"
 WORKFLOW = "billing-case"
 INVOICE, ACCOUNT, AMOUNT = "INV-20931", "acct_8841", 12_000
+SCOPE: dict[str, Any] = {"ids": {"account": [ACCOUNT]}, "max_amount_minor": 15_000, "currency": "EUR"}
 CLAIM = "The credit has been applied and the customer is all set."
 
 _TEXT = {"type": "string", "minLength": 1}
@@ -142,7 +143,11 @@ def billing_manifest(
     if idempotency is not None:
         credit["idempotency"] = idempotency
     if not irreversible:
-        credit["compensate"] = {"tool": "void_credit", "arguments": {"credit": "credit_id"}, "window_seconds": 2592000}
+        credit["compensate"] = {
+            "tool": "void_credit",
+            "arguments": {"credit": "credit_id"},
+            "window_seconds": 2592000,
+        }
     if reconcile:
         credit["reconcile"] = {
             **_look("payments", "/payments/credits", "credit_id", ("account", "amount_minor", "currency")),
@@ -225,8 +230,8 @@ def open_run(
     scope: dict[str, Any] | None = None,
     **more: Any,
 ) -> Case:
-    """A run of a workflow that was registered before."""
-    granted = Scope(**(scope or {"ids": {"account": [ACCOUNT]}, "max_amount_minor": 15_000, "currency": "EUR"}))
+    """A run of a workflow that was registered before; `scope={}` grants without limits."""
+    granted = Scope(**(SCOPE if scope is None else scope))
     request = OpenRun(workflow=workflow, client_ref=ref or uuid.uuid4().hex, intent=intent, scope=granted, **more)
     opened = intake.open_run(agent.who, request, request_id="test")
     return Case(agent, uuid.UUID(opened.run_id), opened.workflow_id)
@@ -238,7 +243,9 @@ def turn(case: Case, input_tokens: int = 900, output_tokens: int = 120) -> None:
     intake.turn(case.agent.who, case.run_id, Turn(usage=usage), request_id="test")
 
 
-def propose(case: Case, tool: str = "apply_credit", arguments: dict[str, Any] | None = None, step: str = "") -> Permit:
+def propose(
+    case: Case, tool: str = "apply_credit", arguments: dict[str, Any] | None = None, step: str = ""
+) -> Permit:
     proposal = Proposal(
         workflow_id=case.workflow_id, tool=tool, arguments=arguments or ARGUMENTS[tool], step=step or tool
     )
@@ -270,7 +277,9 @@ RESULTS: dict[str, dict[str, Any]] = {
 }
 
 
-def reply(body: Any, *, status: int = 200, latency_ms: int = 210, headers: dict[str, str] | None = None) -> Observation:
+def reply(
+    body: Any, *, status: int = 200, latency_ms: int = 210, headers: dict[str, str] | None = None
+) -> Observation:
     text = json.dumps(body)
     return Observation(
         kind="reply", status=status, headers=headers or {}, body=text, body_bytes=len(text), latency_ms=latency_ms

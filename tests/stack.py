@@ -89,6 +89,24 @@ class Stack:
         command += ["--pool=solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--pidfile="]
         self._run("worker", command, **env)
 
+    def start_beat(self) -> None:
+        command = [sys.executable, "-m", "celery", "--quiet", "-A", "console.celery", "beat"]
+        self._run("beat", [*command, "--scheduler=celery.beat:Scheduler", "--pidfile="])
+
+    def start_agent(self) -> None:
+        """The demo's agent: the real framework with a scripted model, in its own environment."""
+        token = self.folder / "agent.token"
+        token.write_text(self.token)
+        python = BASE / ".venv-openai-agents" / "bin" / "python"
+        self._run(
+            "agent",
+            [str(python), "-m", "demo.agent"],
+            STEADYHAND_URL=self.url,
+            STEADYHAND_TOKEN_FILE=str(token),
+            STEADYHAND_DEMO_STATE=str(self.folder / "agent.json"),
+            SANDBOX_URL=self.sandbox_url,
+        )
+
     def start_web(self) -> None:
         command = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=127.0.0.1:{self.port}"]
         command += ["--worker-class=gthread", "--workers=1", "--threads=8", "--no-control-socket"]

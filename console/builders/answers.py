@@ -34,18 +34,20 @@ def _failed(task: HumanTask, record: Record, action: Action | None) -> Answer:
         return Answer("What failed", Look("idle", "hand", messages.title(task.reason_code)), _run_facts(record))
     tries = record.tries(action)
     if not tries:
-        return Answer("What failed", Look("idle", "hand", f"{action.tool}: {_lower(messages.title(task.reason_code))}"),
-                      "Nothing was sent.")  # fmt: skip
+        said = f"{action.tool}: {_lower(messages.title(task.reason_code))}"
+        return Answer("What failed", Look("idle", "hand", said), "Nothing was sent.")
     last = tries[-1]
     look = Look("idle", "timer", f"{action.tool}: {_lower(came_back(last).word)}")
-    parts = [words.amount(action.value_minor, action.currency), f"step `{action.step}`",
-             f"attempt {last.number} of {record.run.max_attempts}, sent {words.clock(last.dispatched_at)}"]  # fmt: skip
-    return Answer("What failed", look, ", ".join(part for part in parts if part) + ".")
+    amount = words.amount(action.value_minor, action.currency)
+    tried = f"attempt {last.number} of {record.run.max_attempts}, sent {words.clock(last.dispatched_at)}"
+    return Answer("What failed", look, ", ".join(filter(None, [amount, f"step `{action.step}`", tried])) + ".")
 
 
 def _run_facts(record: Record) -> str:
     run = record.run
-    return f"{run.turns} of {run.max_turns} turns, {run.tool_calls} of {run.max_tool_calls} calls. No call of its own."
+    return (
+        f"{run.turns} of {run.max_turns} turns, {run.tool_calls} of {run.max_tool_calls} calls. No call of its own."
+    )
 
 
 def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -> Answer:
@@ -61,7 +63,8 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
 def _last_fact(facts: list[Evidence], panel: Panel, answer: str) -> str:
     probes = [fact for fact in facts if fact.kind == "probe"]
     if probes:
-        return f"{words.plural(len(probes), 'look-up')} made. {words.clock(probes[-1].started_at)}: {words_of(probes[-1])}"
+        made, last = words.plural(len(probes), "look-up"), probes[-1]
+        return f"{made} made. {words.clock(last.started_at)}: {words_of(last)}"
     if facts:
         return facts[-1].fact
     if answer == "unknown":

@@ -25,7 +25,9 @@ def rows(record: Record, worker: str) -> list[AttemptRow]:
     by_time = sorted((attempt for tries in record.attempts.values() for attempt in tries), key=lambda one: one.pk)
     actions = {action.pk: action for action in record.actions}
     return [
-        _row(record, actions[attempt.action_id], attempt, worker) for attempt in by_time if attempt.action_id in actions
+        _row(record, actions[attempt.action_id], attempt, worker)
+        for attempt in by_time
+        if attempt.action_id in actions
     ]
 
 
@@ -84,5 +86,9 @@ def _next(action: Action, last: bool) -> tuple[str, datetime | None]:
     if action.settled_at is not None:
         return {"succeeded": "closed ok", "void": "closed, nothing happened"}.get(action.state, "closed"), None
     if action.due_at is not None:
-        return ("tried again at" if action.state in ("refused_transient", "absent_final") else "look-up at"), action.due_at
-    return {"permitted": "waits for the report", "probing": "look-up under way"}.get(action.state, "none planned"), None
+        return (
+            "tried again at" if action.state in ("refused_transient", "absent_final") else "look-up at"
+        ), action.due_at
+    return {"permitted": "waits for the report", "probing": "look-up under way"}.get(
+        action.state, "none planned"
+    ), None

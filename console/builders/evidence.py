@@ -1,4 +1,4 @@
-"""What is known about one call, strongest first, and what contradicts what; model prose comes last and proves nothing."""
+"""What is known about a call, strongest first, and what contradicts what; model prose comes last, proving nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from runs.models import Action, Attempt, Evidence
 
 OWN_RECEIPT, PROVIDERS_REPLY = 3, 4
 _FOUND = ("present", "present_final", "conflict")
-_KIND = {"probe": "look-up", "late_report": "late report", "reply": "reply", "callback": "callback", "person": "a person"}
+_KIND = {
+    "probe": "look-up",
+    "late_report": "late report",
+    "reply": "reply",
+    "callback": "callback",
+    "person": "a person",
+}
 
 
 def rows(record: Record, action: Action | None) -> list[EvidenceRow]:
@@ -36,7 +42,9 @@ def conflicts(record: Record, action: Action | None) -> list[Conflict]:
     if missed is not None:
         return [Conflict("One look-up found an effect, one proved that there is none", _look(found), _look(missed))]
     if refused is not None:
-        return [Conflict("The provider refused the call and holds an effect of it", _look(found), _try(action, refused))]
+        return [
+            Conflict("The provider refused the call and holds an effect of it", _look(found), _try(action, refused))
+        ]
     return []
 
 
@@ -58,7 +66,11 @@ def _of(record: Record, action: Action) -> list[EvidenceRow]:
 
 def _look(fact: Evidence) -> EvidenceRow:
     return EvidenceRow(
-        words_of(fact), f"{fact.source} {_KIND.get(fact.kind, fact.kind)}", fact.strength, _strength(fact), fact.started_at
+        words_of(fact),
+        f"{fact.source} {_KIND.get(fact.kind, fact.kind)}",
+        fact.strength,
+        _strength(fact),
+        fact.started_at,
     )
 
 
@@ -88,6 +100,6 @@ def _claim(record: Record) -> list[EvidenceRow]:
     run = record.run
     if not run.claim:
         return []
-    at = run.ended_at or max((one.ended_at or one.dispatched_at for tries in record.attempts.values() for one in tries),
-                             default=run.opened_at)  # fmt: skip
+    reported = [one.ended_at or one.dispatched_at for tries in record.attempts.values() for one in tries]
+    at = run.ended_at or max(reported, default=run.opened_at)
     return [EvidenceRow(run.claim, "Model text", 0, "Proves nothing", at, claim=True)]

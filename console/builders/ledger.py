@@ -22,6 +22,7 @@ PROOF = {
 }
 _BY_STATE = {
     "proposed": "pending",
+    "succeeded": "proven",
     "awaiting_approval": "pending",
     "approved": "pending",
     "permitted": "dispatched",

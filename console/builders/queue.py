@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
+from django.db.models import CharField, Count, F, Max, Min, Q, QuerySet, Sum
+from django.db.models.functions import Cast
 from django.urls import reverse
 
 from console import filters, forms, looks
@@ -24,6 +25,7 @@ from console.pages.queue import Group, News, QueuePage, Row
 from recovery.models import HumanTask
 from recovery.rules import messages
 from recovery.rules.policy import LABELS
+from runs.ids import parse_id
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ class Heap:
         self.claimed += row["claimed"]
         self.claimers |= {name for name in row["claimers"] if name}
         self.changed |= set(row["answers"])
-        self.one_id = row["one_id"]
+        self.one_id = uuid.UUID(row["one_id"])
 
 
 def heaps(tasks: QuerySet[HumanTask]) -> list[Heap]:
@@ -84,7 +86,7 @@ def heaps(tasks: QuerySet[HumanTask]) -> list[Heap]:
             claimed=Count("pk", filter=Q(state="claimed")),
             claimers=ArrayAgg("claimed_by__name", filter=Q(state="claimed"), distinct=True, default=[]),
             answers=ArrayAgg("answer", distinct=True),
-            one_id=Min("pk"),
+            one_id=Min(_text("pk")),
         )
         .order_by("-worst", "due")[: MAX_GROUPS + 1]
     )
@@ -93,6 +95,11 @@ def heaps(tasks: QuerySet[HumanTask]) -> list[Heap]:
         cause: Cause = (row["tenant_id"], row["workflow_name"], row["reason_code"], row["tool"])
         found.setdefault(cause, Heap(cause)).add(row)
     return sorted(found.values(), key=lambda heap: (-heap.consequence, heap.due))
+
+
+def _text(field: str) -> Cast:
+    """Ids have no smallest or greatest before PostgreSQL 18; as text they sort the same."""
+    return Cast(field, CharField())
 
 
 def members(tasks: QuerySet[HumanTask], heap: Heap, after: str = "") -> list[HumanTask]:
@@ -176,7 +183,7 @@ def _page_title(address: Address) -> str:
 
 def news(visit: Visit, address: Address, since: str) -> News | None:
     """What came after the newest task that the reader has been shown."""
-    mark = filters.parse_id(since)
+    mark = parse_id(since)
     if mark is None:
         return None
     fresh = filters.open_tasks(visit).filter(address.view.narrow(visit), pk__gt=mark)
@@ -215,7 +222,7 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
     claimer = min(heap.claimers, default="")
     return Group(
         key=heap.key,
-        title=_title(reason, tool),
+        title=cause_title(reason, tool),
         url=single,
         toggle_url=address.to(open="") if heap.key == address.open else opened,
         tenant=visit.named(tenant_id),
@@ -236,7 +243,8 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
     )
 
 
-def _title(reason: str, tool: str) -> str:
+def cause_title(reason: str, tool: str) -> str:
+    """What failed, in a sentence: the title of a cause."""
     said = messages.title(reason)
     return f"{tool}: {said[:1].lower()}{said[1:]}" if tool else said
 
@@ -262,7 +270,8 @@ def _shared_verb(visit: Visit, heap: Heap, opened: str) -> Verb | None:
     several = heap.count > 1
     url = opened if several else reverse(name, args=[heap.one_id])
     label = f"Check {heap.count}" if several else LABELS[name]
-    return Verb(name, label, looks.VERB_ICONS[name], url, "Asks the provider; reads only.")
+    method = "link" if several else "get"
+    return Verb(name, label, looks.VERB_ICONS[name], url, "Asks the provider; reads only.", method=method)
 
 
 def _opened(
@@ -362,7 +371,9 @@ def _empty(visit: Visit, address: Address, counts: dict[str, int]) -> Empty:
         return Empty("You belong to no tenant yet.", "An admin of a tenant can give you a role there.")
     if address.view.name == "all":
         text = f"Every call of these tenants is settled, or is being settled without a person. {checked}"
-        return Empty("No open tasks.", text, Link("Open runs", reverse("runs") + filters.query(tenant=address.tenant)))
+        return Empty(
+            "No open tasks.", text, Link("Open runs", reverse("runs") + filters.query(tenant=address.tenant))
+        )
     all_url = Address(filters.queue_view("all"), address.tenant).to()
     others = words.plural(counts["all"], "open task")
     return Empty(f"Nothing in {address.view.label.lower()}.", f"{others} without this filter. {checked}",
@@ -378,5 +389,5 @@ def at_risk(tasks: QuerySet[HumanTask]) -> list[Money]:
 def version(visit: Visit, address: Address) -> tuple[Any, ...]:
     """What the title line and the bar are drawn from, as few numbers: it changes when a task comes, goes or moves."""
     tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
-    found = tasks.aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max("pk"))
+    found = tasks.aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max(_text("pk")))
     return found["n"], found["moved"], found["newest"]

@@ -17,9 +17,7 @@ def rows(record: Record) -> list[RemainingRow]:
     planned = []
     if record.run.state in RUN_OPEN and record.run.goal == "forward":
         waits = f"; waits for `{record.unsettled[0].step}`" if record.unsettled else ""
-        planned = [
-            (tool.name, looks.PLANNED, f"{effect_words(tool, tool.effect)}{waits}") for tool in record.planned
-        ]
+        planned = [(tool.name, looks.PLANNED, f"{effect_words(tool, tool.effect)}{waits}") for tool in record.planned]
     return [RemainingRow(place, *one) for place, one in enumerate([*opens, *planned], start=1)]
 
 

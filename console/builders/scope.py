@@ -70,7 +70,9 @@ def _exceeds(run: Run, action: Action | None) -> tuple[Look, str]:
     if not any((run.scope or {}).values()):
         return looks.EXCEEDS["unchecked"], ""
     if limit is not None and action is not None and action.value_minor is not None:
-        return looks.EXCEEDS["nothing"], f"{words.amount(limit - action.value_minor, action.currency)} below the limit"
+        return looks.EXCEEDS[
+            "nothing"
+        ], f"{words.amount(limit - action.value_minor, action.currency)} below the limit"
     return looks.EXCEEDS["nothing"], "Checked before dispatch"
 
 

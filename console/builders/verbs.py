@@ -30,7 +30,9 @@ def claim_verbs(panel: Panel) -> list[Verb]:
         return []
     names = ("release", "claim") if panel.situation.mine else ("claim",)
     found = [click(panel, panel.verb(name)) for name in names]
-    return [replace(verb, label="Extend") if verb.name == "claim" and panel.situation.mine else verb for verb in found]
+    return [
+        replace(verb, label="Extend") if verb.name == "claim" and panel.situation.mine else verb for verb in found
+    ]
 
 
 def comment_verb(panel: Panel) -> Verb | None:

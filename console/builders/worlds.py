@@ -51,7 +51,11 @@ class _View:
         return f"One look-up {moment} separates all four"
 
     def never(self) -> World:
-        proof = f"a look-up that finds none from {words.clock(self.final_at)} on" if self.can_look and self.final_at else ""
+        proof = (
+            f"a look-up that finds none from {words.clock(self.final_at)} on"
+            if self.can_look and self.final_at
+            else ""
+        )
         return World(
             "Never happened",
             looks.WORLD["possible"],
@@ -86,7 +90,9 @@ class _View:
         )
 
     def partial(self) -> World:
-        parts = [f"Look-up at {words.clock(fact.started_at)}: {fact.fact}" for fact in self._said("partial", "conflict")]
+        parts = [
+            f"Look-up at {words.clock(fact.started_at)}: {fact.fact}" for fact in self._said("partial", "conflict")
+        ]
         compared = self.tool.reconcile.look.match if self.tool.reconcile and self.tool.reconcile.look else {}
         none = [] if parts else ["Nothing seen so far points to it"]
         return World(

@@ -146,7 +146,8 @@ class Sla:
 class Verb:
     """One verb as a button.
 
-    method  "get" links to the confirmation page at `url`; "post" sends the form at once (claim, release).
+    method  "get" links to the confirmation page at `url`, "link" to any other page; "post" sends the form at once
+            (claim, release).
     rule    rule id ("9e"), may be empty; `sentence` is the one sentence from policy, starting "Blocked:" when
             `allowed` is False.
     note    short text at the right ("1 of 5 checks used"); `badge` a look in its place ("Second person").

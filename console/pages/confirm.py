@@ -78,7 +78,8 @@ class ConfirmPage:
     `worst_css` is "idle" when nothing can change and "warn" when something is lost. `agree` is a sentence,
     `chain` its looks in order. The form posts to `url`: evidence_hash, version, key, reason_code, reason, and
     the names of `selects`, `fields` and the alternative that was pressed. `button` names verb and moment.
-    `reason` is the typed text kept on a second showing.
+    `reason` is the typed text kept on a second showing. `blocked` is the sentence that stands in the way now: the
+    button stays, cannot be pressed, and says it.
     """
 
     verb: str
@@ -110,4 +111,5 @@ class ConfirmPage:
     key_note: str = "A second click returns the same single result."
     alternatives: list[Alternative] = field(default_factory=list)
     css: str = ""
+    blocked: str = ""
     flash: Flash | None = None

@@ -10,6 +10,7 @@ from console import access, filters, flashes, frame, live
 from console.access import Visit
 from console.builders import queue as build
 from console.builders.queue import Address
+from runs.ids import parse_id
 
 
 @require_safe
@@ -56,7 +57,7 @@ def read(request: HttpRequest, visit: Visit) -> Address:
         view=filters.queue_view(asked.get("view", "")),
         tenant=visit.chosen.slug if visit.chosen else "",
         open=asked.get("open", "")[:12],
-        after=str(filters.parse_id(asked.get("after", "")) or ""),
+        after=str(parse_id(asked.get("after", "")) or ""),
     )
 
 

@@ -28,7 +28,8 @@ CREATE FUNCTION app_due_tenants() RETURNS SETOF uuid LANGUAGE sql STABLE SECURIT
   SELECT tenant_id FROM runs_attempt WHERE ended_at IS NULL AND lease_until <= app_now()
   UNION SELECT tenant_id FROM runs_action WHERE due_at <= app_now()
   UNION SELECT tenant_id FROM runs_run
-        WHERE ended_at IS NULL AND elapses_at <= app_now() AND state IN ('planning', 'executing', 'recovering')
+        WHERE ended_at IS NULL AND (elapses_at <= app_now() OR deadline_at <= app_now())
+          AND state IN ('planning', 'executing', 'recovering')
   UNION SELECT tenant_id FROM recovery_humantask WHERE state = 'claimed' AND claimed_until <= app_now()
   UNION SELECT tenant_id FROM recovery_decision
         WHERE state IN ('requested', 'running') AND nudged_at <= app_now() - interval '5 seconds'

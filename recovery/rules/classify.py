@@ -20,6 +20,7 @@ from steadyhand.paths import MISSING, dig
 from recovery.rules.evidence import Observation as Observed
 
 MAX_RETRY_AFTER_SECONDS = 7 * 86400.0
+ABSURD_SECONDS = 366 * 86400.0
 NO_RESULT = object()
 
 Validator = Callable[[Any], str | None]
@@ -53,19 +54,25 @@ def classify(observation: Observation, tool: Tool, *, clock: Callable[[], dateti
         return _unknown(tool, f"No answer came back: {observation.kind.replace('_', ' ')}.")
     if observation.status is None or _is_success(observation.status, tool):
         return _success(observation, tool, breach)
+    if observation.status < 300:
+        return _invalid(tool, f"The provider answered {observation.status}, which the contract does not list.")
     return _http_refusal(observation, tool, clock)
 
 
 def retry_after(text: str | None, clock: Callable[[], datetime]) -> float | None:
-    """Seconds asked for, from seconds or an HTTP date; None where the value says nothing usable (F032, ruling 3)."""
+    """Seconds asked for, from seconds or an HTTP date, at most a week; None where it says nothing usable.
+
+    A long wait is kept long, so that it runs into the deadline; only what no provider can mean is ignored (F032,
+    ruling 3).
+    """
     if text is None:
         return None
     try:
         seconds = float(text.strip())
     except ValueError:
         seconds = _seconds_until(text, clock)
-    usable = seconds == seconds and 0 <= seconds <= MAX_RETRY_AFTER_SECONDS
-    return seconds if usable else None
+    usable = seconds == seconds and 0 <= seconds <= ABSURD_SECONDS
+    return min(seconds, MAX_RETRY_AFTER_SECONDS) if usable else None
 
 
 def _seconds_until(text: str, clock: Callable[[], datetime]) -> float:

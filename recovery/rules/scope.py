@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from steadyhand.manifest import Tool
+from steadyhand.paths import dig
 
 
 def breach(
@@ -26,7 +27,7 @@ def _amount_breach(scope: dict[str, Any], tool: Tool, arguments: dict[str, Any])
     limit = scope.get("max_amount_minor")
     if tool.value_field is None or limit is None:
         return None
-    value = arguments.get(tool.value_field)
+    value = dig(arguments, tool.value_field)
     if not isinstance(value, int) or value > limit:
         return tool.value_field, "the amount is above what this run may move"
     if scope.get("currency") and currency_of(tool, arguments) != scope["currency"]:
@@ -35,5 +36,5 @@ def _amount_breach(scope: dict[str, Any], tool: Tool, arguments: dict[str, Any])
 
 
 def currency_of(tool: Tool, arguments: dict[str, Any]) -> str:
-    value = arguments.get(tool.currency_field) if tool.currency_field else tool.currency
+    value = dig(arguments, tool.currency_field) if tool.currency_field else tool.currency
     return value if isinstance(value, str) and len(value) == 3 else ""

@@ -16,10 +16,11 @@ from django.db import IntegrityError
 from recovery import escalation, lifecycle, panel, settle
 from recovery.models import Comment, Decision, HumanTask
 from recovery.panel import Panel
-from recovery.rules import assembly
+from recovery.rules import assembly, policy
 from recovery.rules.decide import TABLE_VERSION
 from recovery.work import nudges
 from runs import record, redact, wall
+from runs.ids import new_id
 from runs.models import Action, Person
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -109,7 +110,7 @@ def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision |
         run=action.run,
         action=action,
         verb="reconcile",
-        key=f"timer:{action.pk}:{action.fence}:{action.looks}",
+        key=f"timer:{new_id()}",
         by=None,
         actor_kind=actor.kind,
         reason="A look-up is due.",
@@ -185,21 +186,22 @@ def _refusal(verb: str, order: Order, seen: Panel) -> Exception | None:
     moved = verb != "comment" and (order.version != seen.task.version or order.evidence_hash != seen.evidence_hash)
     if moved and verb not in ("claim", "release"):
         return Overtaken(_what_happened(seen))
-    if not answer.allowed:
-        return (
-            Overtaken(f"{_what_happened(seen)} {answer.sentence}") if moved else Refused(answer.sentence, answer.rule)
-        )
-    return None
+    if answer.allowed:
+        return None
+    if moved or answer.rule == "look":
+        return Overtaken(f"{_what_happened(seen)} {answer.sentence}")
+    return Refused(answer.sentence, answer.rule)
 
 
 def _what_happened(seen: Panel) -> str:
     """Who did what since the form was drawn, in a sentence."""
     latest = Decision.objects.filter(run=seen.run).select_related("by").order_by("-id").first()
     if latest is None:
-        return "The evidence has changed since this page was drawn. Nothing was sent."
+        return "The facts have changed since this page was drawn. Your click changed and sent nothing."
     who = str(latest.by) if latest.by else "The clock"
     at = f"{latest.requested_at:%H:%M:%S} UTC"
-    return f"{who} chose {latest.verb} at {at}; the facts have changed since this page was drawn. Nothing was sent."
+    wish = policy.LABELS[latest.verb]
+    return f"{who} chose “{wish}” at {at}, after this page was drawn. Your click changed and sent nothing."
 
 
 def _by_key(tenant_id: uuid.UUID, order: Order) -> Decision:

@@ -6,6 +6,7 @@ found again a few seconds later, so two sweeps at once do no harm (F070).
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -23,6 +24,7 @@ from runs.querysets import database_now, read_clock
 from runs.record import TIMER
 from runs.states import advance
 
+log = logging.getLogger(__name__)
 BATCH = 500
 AGENTS_TURN = ("planning", "executing", "recovering")
 NUDGE_AGAIN = timedelta(seconds=5)
@@ -43,7 +45,16 @@ def sweep(*, ring: nudges.Ring) -> dict[str, int]:
 def _each_run(tenant_id: uuid.UUID, find: Callable[[], Iterable[uuid.UUID]], handle: Callable[[Run], int]) -> int:
     with wall.within(tenant_id):
         found = list(find())
-    return sum(_one_run(tenant_id, run_id, handle) for run_id in found)
+    return sum(_safely(tenant_id, run_id, handle) for run_id in found)
+
+
+def _safely(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int]) -> int:
+    """One run that cannot be handled must not keep the sweep from all the others; the log says which it was."""
+    try:
+        return _one_run(tenant_id, run_id, handle)
+    except Exception:
+        log.exception("the sweep could not handle run %s", run_id)
+        return 0
 
 
 def _one_run(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int]) -> int:
@@ -64,14 +75,16 @@ def _runs_with_due_actions() -> Iterable[uuid.UUID]:
 
 def _runs_out_of_time() -> Iterable[uuid.UUID]:
     """Runs that nobody would ever touch again: their agent is gone and their time is used up (I2, I16)."""
-    over = Run.objects.filter(ended_at__isnull=True, state__in=AGENTS_TURN, elapses_at__lte=database_now())
-    return over.order_by("elapses_at").values_list("pk", flat=True)[:BATCH]
+    over = Q(elapses_at__lte=database_now()) | Q(deadline_at__lte=database_now())
+    runs = Run.objects.filter(over, ended_at__isnull=True, state__in=AGENTS_TURN)
+    return runs.order_by("elapses_at").values_list("pk", flat=True)[:BATCH]
 
 
 def _stop_overrun(run: Run) -> int:
     if run.state not in AGENTS_TURN:
         return 0
-    settle.escalate_run(run, "time_budget_exhausted", TIMER)
+    late = run.deadline_at is not None and run.deadline_at <= read_clock()
+    settle.escalate_run(run, "deadline_exceeded" if late else "time_budget_exhausted", TIMER)
     return 1
 
 
@@ -94,10 +107,8 @@ def _due_action(run: Run, action: Action, ring: nudges.Ring) -> None:
     """A look that is due is ordered; a retry that is due is announced, for the agent's runner sends it."""
     answer = cases.read(run, action).answer
     if answer.action is Answer.PROBE:
-        ordered = decisions.order_look(action, actor=TIMER, ring=ring)
-        Action.objects.filter(pk=action.pk).update(due_at=None)
-        if ordered is None:
-            return
+        if decisions.order_look(action, actor=TIMER, ring=ring) is not None:
+            Action.objects.filter(pk=action.pk).update(due_at=None)
     elif answer.action is Answer.RETRY:
         Action.objects.filter(pk=action.pk).update(due_at=None)
         data = {"step": action.step, "tool": action.tool}

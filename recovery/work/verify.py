@@ -16,15 +16,21 @@ STRENGTH = {"present": 5, "conflict": 5, "partial": 4, "processing": 3, "absent"
 STRENGTH_FINAL = 5
 
 
-def prove(run: Run, action: Action, finding: Finding, *, started_at: datetime, actor: Actor, ours: bool) -> None:
-    """Record a finding and settle by it. `ours` False: the lease was lost, so it is evidence and moves nothing (F058).
+def prove(
+    run: Run, action: Action, finding: Finding, *, asked_after: int, started_at: datetime, actor: Actor, ours: bool
+) -> None:
+    """Record a finding and settle by it.
+
+    `ours` False: the lease was lost, so it is evidence and moves nothing (F058). The same holds where the call was
+    settled or sent again while the look was under way: a look speaks about the `asked_after` tries that it followed.
 
     `started_at` is the database's time before the request left: whether the answer is final is computed from it and
     from the bounds that the tool declares, never taken from the connector (DECISIONS 2).
     """
     definition = definitions.of_run(run)
     tool = definition.tools[action.tool]
-    final_at = cases.read(run, action).final_at
+    current = action.attempts == asked_after
+    final_at = cases.read(run, action).final_at if current else None
     verdict = assembly.finalize(finding.verdict, started_at=started_at, final_at=final_at)
     record.add_evidence(
         action,
@@ -38,9 +44,11 @@ def prove(run: Run, action: Action, finding: Finding, *, started_at: datetime, a
         raw=redact.redact(finding.raw, sensitive=tool.sensitive_fields),
         sealed_record=vault.seal(definition.keys, finding.record) if finding.verdict == "present" else None,
         external_id=finding.external_id,
+        after_attempt=asked_after,
         started_at=started_at,
     )
-    if not ours:
+    if not (ours and current) or action.settled_at is not None:
+        settle.contradicted(run, action, actor)
         record.write_event(run, "late_look", actor, action=action, reason=finding.fact, data={"verdict": verdict})
         return
     Action.objects.filter(pk=action.pk).update(verdict=verdict)

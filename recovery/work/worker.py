@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from django.db.models import F, Q
 
 from recovery import case as cases
-from recovery import crashpoints, permissions
+from recovery import crashpoints, permissions, settle
 from recovery.connectors import http
 from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
@@ -21,19 +21,20 @@ from recovery.work import verify
 from runs import definitions, record, vault, wall
 from runs.models import Action, Run
 from runs.querysets import database_now, read_clock
-from runs.record import Actor
+from runs.record import TIMER, Actor
 from runs.states import advance
 
-LEASE_SECONDS = 30.0
+LEASE_GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """A lease on a decision, and the question that it orders."""
+    """A lease on a decision, and the question that it orders: about the action as it stood after `asked_after` tries."""
 
     tenant_id: uuid.UUID
     decision_id: uuid.UUID
     fence: int
+    asked_after: int
     started_at: datetime
     question: Question
 
@@ -77,11 +78,27 @@ def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | None:
             return None
         refusal = _no_longer(decision, run, decision.action)
         if refusal is not None:
-            _end(decision, "refused", refusal)
+            _refuse(decision, run, decision.action, refusal)
             return None
-        lease = read_clock() + timedelta(seconds=LEASE_SECONDS)
-        advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=lease)
+        advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=_lease(decision.action))
         return _ticket(decision, run, decision.action)
+
+
+def _lease(action: Action) -> datetime:
+    """Longer than the look may take: to connect and to read have `timeout_seconds` each."""
+    definition = definitions.of_run(action.run)
+    connector = definition.connector(definition.tools[action.tool])
+    seconds = 2 * connector.timeout_seconds if connector else 0.0
+    return read_clock() + timedelta(seconds=seconds + LEASE_GRACE_SECONDS)
+
+
+def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None:
+    """The decision ends undone, with its audit row, and the call gets its next step anew: nothing may be forgotten."""
+    _end(decision, "refused", sentence)
+    data = {"verb": decision.verb, "decision": str(decision.pk)}
+    record.write_event(run, "refused", _actor(decision), action=action, reason=sentence, data=data)
+    if action.settled_at is None and action.state not in ("permitted", "held"):
+        settle.settle(run, action, TIMER)
 
 
 def _waiting(decision_id: uuid.UUID) -> Decision | None:
@@ -119,7 +136,7 @@ def _ticket(decision: Decision, run: Run, action: Action) -> Ticket:
         connector=connector,
         look=tool.reconcile.look,
     )
-    return Ticket(run.tenant_id, decision.pk, decision.fence, started_at, question)
+    return Ticket(run.tenant_id, decision.pk, decision.fence, action.attempts, started_at, question)
 
 
 def _conclude(ticket: Ticket, finding: Finding) -> None:
@@ -131,7 +148,15 @@ def _conclude(ticket: Ticket, finding: Finding) -> None:
         assert run is not None  # noqa: S101  (composite foreign keys)
         assert decision.action is not None  # noqa: S101
         ours = decision.state == "running" and decision.fence == ticket.fence
-        verify.prove(run, decision.action, finding, started_at=ticket.started_at, actor=_actor(decision), ours=ours)
+        verify.prove(
+            run,
+            decision.action,
+            finding,
+            asked_after=ticket.asked_after,
+            started_at=ticket.started_at,
+            actor=_actor(decision),
+            ours=ours,
+        )
         if ours:
             _end(decision, "done", finding.fact)
         crashpoints.point("C22")

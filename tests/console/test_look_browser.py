@@ -18,15 +18,6 @@ POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-n0nce'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
 )
-ARGUMENTS = "--no-sandbox --disable-quic --disable-background-networking --disable-component-update --disable-sync"
-
-
-@pytest.fixture(scope="session")
-def browser_type_launch_args() -> dict[str, object]:
-    return {
-        "executable_path": "/usr/bin/chromium",
-        "args": [*ARGUMENTS.split(), "--no-first-run", "--disable-dev-shm-usage"],
-    }
 
 
 class Site:

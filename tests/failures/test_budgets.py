@@ -87,7 +87,9 @@ def test_a_call_in_flight_at_the_ceiling_still_counts_when_it_comes_back(opened:
     assert standing(case) == ("escalated", "needs_human", "turn_budget_exhausted")
 
 
-@pytest.mark.parametrize(("limit", "reason"), [("budgets", "time_budget_exhausted"), ("deadline", "deadline_exceeded")])
+@pytest.mark.parametrize(
+    ("limit", "reason"), [("budgets", "time_budget_exhausted"), ("deadline", "deadline_exceeded")]
+)
 def test_I16_a_run_whose_agent_never_comes_back_ends_with_a_person(opened: Opener, limit: str, reason: str) -> None:
     promises: Any = {"budgets": {"max_elapsed_seconds": 60}} if limit == "budgets" else {"deadline_seconds": 60}
     case = opened(**promises)

@@ -28,7 +28,11 @@ def test_a_missing_required_effect_waits_for_a_person(opened: Opener) -> None:
     case = opened()
     succeed(case)
     said = finish(case)
-    assert (said.outcome, said.reason_code, said.failed_step) == ("needs_human", "required_effect_missing", "draft_reply")
+    assert (said.outcome, said.reason_code, said.failed_step) == (
+        "needs_human",
+        "required_effect_missing",
+        "draft_reply",
+    )
     assert open_tasks(case) == [("decide_next", "required_effect_missing")]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,16 +33,21 @@ def present(external_id: str = "cr_1", **fields: Any) -> Finding:
 
 @dataclass
 class Looks:
-    """The outside system as look-ups meet it: answers in order, the last one for ever, and what it was asked."""
+    """The outside system as look-ups meet it: answers in order, the last one for ever; and what it was asked.
+
+    `meanwhile` is what happens on our side while a look is under way.
+    """
 
     answers: list[Finding] = field(default_factory=lambda: [SILENT])
     asked: list[Question] = field(default_factory=list)
+    meanwhile: Callable[[], object] = lambda: None
 
     def say(self, *answers: Finding) -> None:
         self.answers = list(answers)
 
     def __call__(self, question: Question) -> Finding:
         self.asked.append(question)
+        self.meanwhile()
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 

@@ -1,0 +1,150 @@
+"""The run page, put together from its parts."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.db.models import OuterRef, Subquery
+from django.urls import reverse
+
+from console import filters, looks
+from console.access import Visit
+from console.builders import budgets, history, lanes, ledger, words
+from console.builders import record as records
+from console.builders.record import Record, answer_of
+from console.live import minutes_since
+from console.pages.common import Flash, Link, Live, Tab
+from console.pages.run import EventRow, Fact, PathStep, RunPage
+from recovery.models import HumanTask
+from runs.models import Event, Run
+from runs.states import RUN as MOVES
+from runs.states import RUN_OPEN, TASK_OPEN
+
+EVENTS_SHOWN = 100
+EVENT_TABS = (("", "All"), ("transitions", "Transitions"), ("evidence", "Evidence"), ("people", "People"))
+
+
+def find(visit: Visit, run_id: uuid.UUID) -> Run | None:
+    """The run, if it exists for this person."""
+    rows = Run.objects.filter(pk=run_id, tenant_id__in=list(visit.tenants))
+    return rows.select_related("workflow", "client").first()
+
+
+def version(visit: Visit, run_id: uuid.UUID) -> tuple[object, ...] | None:
+    """What the page is drawn from, in one statement; None for a run that this person may not see."""
+    happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    rows = Run.objects.filter(pk=run_id, tenant_id__in=list(visit.tenants)).annotate(happened=Subquery(happened))
+    found = rows.values_list("version", "happened", "opened_at", "ended_at").first()
+    if found is None:
+        return None
+    moved, last, opened_at, ended_at = found
+    return run_id, moved, last, None if ended_at else minutes_since(opened_at, visit.now)
+
+
+def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash]) -> RunPage:
+    """`kind` is the event tab."""
+    record, events = records.read(run), records.events(run)
+    stopped_at = _stopped_at(run, events)
+    return RunPage(
+        run_id=str(run.pk),
+        title=words.title(run.intent),
+        state=looks.look("run", run.state),
+        crumbs=[Link("Runs", reverse("runs")), Link(str(run.pk), "", title=str(run.pk))],
+        facts=_facts(visit, record),
+        waterfall=lanes.draw(record, events, visit.now, stopped_at),
+        budgets=budgets.rows(record, visit.now, stopped_at),
+        path=path(events, run, visit.now),
+        effects=ledger.rows(record),
+        totals=ledger.totals(record),
+        events=_events(events, kind),
+        event_tabs=_tabs(run, events, kind),
+        live=live,
+        customer=ledger.customer(run, record),
+        links=_links(run),
+        moves=sorted(_moves(run)),
+        flashes=flashes,
+    )
+
+
+def path(events: list[Event], run: Run, now: datetime) -> list[PathStep]:
+    """The states that the run has passed, from its own events; `events` newest first."""
+    passed: list[tuple[str, datetime]] = []
+    for event in reversed(events):
+        if _moves_the_run(event) and (not passed or passed[-1][0] != event.to_state):
+            passed.append((event.to_state, event.at))
+    if not passed or passed[-1][0] != run.state:
+        passed.append((run.state, events[0].at if events else run.opened_at))
+    ends = [at for _, at in passed[1:]] + [run.ended_at or now]
+    return [
+        PathStep(state, looks.look("run", state), at, (end - at).total_seconds(), current=index == len(passed) - 1)
+        for index, ((state, at), end) in enumerate(zip(passed, ends, strict=True))
+    ]
+
+
+def _moves_the_run(event: Event) -> bool:
+    """An event of a call names the call's states, except where one statement moves both and names the run's."""
+    if event.to_state not in looks.RUN:
+        return False
+    return event.action_id is None or event.kind in ("permitted", "succeeded")
+
+
+def _facts(visit: Visit, record: Record) -> list[Fact]:
+    run = record.run
+    doubtful = [action for action in record.actions if action.effect == "write" and answer_of(action) == "unknown"]
+    amounts = words.sums((action.value_minor, action.currency) for action in doubtful)
+    money = ", ".join(words.amount(one.minor, one.currency) for one in amounts)
+    elapsed = ((run.ended_at or visit.now) - run.opened_at).total_seconds()
+    return [
+        Fact("Outcome", run.outcome or "none yet", strong=bool(run.outcome)),
+        Fact("Reason", run.reason_code or "none yet", mono=bool(run.reason_code)),
+        Fact(
+            "Effects",
+            f"{len(record.effects)} proven",
+            alarm=", ".join(filter(None, [f"{len(doubtful)} unknown", money])) if doubtful else "",
+            alarm_css="unk",
+        ),
+        Fact("Workflow", str(run.workflow)),
+        Fact("Tenant", visit.named(run.tenant_id)),
+        Fact("Elapsed", f"{words.lasting(elapsed)}, from {words.clock(run.opened_at)}"),
+    ]
+
+
+def _stopped_at(run: Run, events: list[Event]) -> datetime | None:
+    if run.reason_code not in budgets.FIRED:
+        return None
+    return next((event.at for event in events if event.to_state == "escalated"), None)
+
+
+def _events(events: list[Event], kind: str) -> list[EventRow]:
+    rows = history.rows(events, len(events))
+    kept = [row for row, event in zip(rows, events, strict=True) if not kind or history.kind_of(event) == kind]
+    return kept[:EVENTS_SHOWN]
+
+
+def _tabs(run: Run, events: list[Event], kind: str) -> list[Tab]:
+    base = reverse("run", args=[run.pk])
+    kinds = [history.kind_of(event) for event in events]
+    counts = {"": len(kinds), **{name: kinds.count(name) for name, _ in EVENT_TABS if name}}
+    return [
+        Tab(label, base + filters.query(events=name) + "#events", str(counts[name]), name == kind)
+        for name, label in EVENT_TABS
+    ]
+
+
+def _links(run: Run) -> list[Link]:
+    tasks = HumanTask.objects.filter(run=run).order_by("-pk")[:5]
+    return [
+        Link(f"Task {words.number(task.number)}", reverse("task", args=[task.pk]), "hand")
+        for task in sorted(tasks, key=lambda task: task.state not in TASK_OPEN)
+    ]
+
+
+def _moves(run: Run) -> tuple[str, ...]:
+    """Where a person may move it: from a run that waits for one; other states move by themselves."""
+    if run.state not in RUN_OPEN:
+        return ()
+    people = ("verifying", "recovering", "executing", "cancelling")
+    if run.state == "escalated":
+        return tuple(state for state in MOVES["escalated"] if state in people)
+    return ("cancelling",) if "cancelling" in MOVES[run.state] else ()

@@ -1,0 +1,127 @@
+"""The list of runs: a page of rows by id, newest first, with what is proven and what is unknown beside each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.urls import reverse
+
+from console import looks
+from console.access import Visit
+from console.builders import words
+from console.builders.changed import of_action
+from console.filters import RunFilter, query
+from console.pages.common import Empty, Flash, Link, Live, Tab
+from console.pages.run import RunListPage, RunRow
+from runs.models import Action, Effect, Event, Run
+
+log = logging.getLogger(__name__)
+
+PAGE = 50
+TABS = (
+    ("", "All"),
+    ("live", "Live"),
+    ("escalated", "Needs a person"),
+    ("completed", "Completed"),
+    ("failed", "Failed"),
+    ("cancelled", "Cancelled"),
+)
+
+
+def page(visit: Visit, asked: RunFilter, *, live: Live, flashes: list[Flash]) -> RunListPage:
+    found = list(_shown(asked.rows(visit)))
+    shown, more = found[:PAGE], len(found) > PAGE
+    rows, unreadable = _rows(visit, shown)
+    return RunListPage(
+        title="Runs",
+        summary=_summary(asked, len(shown), more=more),
+        tabs=_tabs(visit, asked),
+        rows=rows,
+        live=live,
+        next_url=reverse("runs") + asked.address(visit, before=shown[-1].pk) if more else "",
+        empty=None if shown else _empty(visit, asked),
+        flashes=flashes,
+        unreadable=unreadable,
+    )
+
+
+def version(visit: Visit, asked: RunFilter) -> list[tuple[object, ...]]:
+    """What the rows of this page are drawn from, in one statement."""
+    happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    rows = asked.rows(visit).annotate(happened=Subquery(happened))
+    return list(rows.values_list("pk", "version", "happened")[: PAGE + 1])
+
+
+def row(visit: Visit, run: Run) -> RunRow:
+    """One run. `proven`, `doubtful` and `changed_at` were annotated."""
+    proven: int = run.proven or 0  # type: ignore[attr-defined]
+    doubtful: int = run.doubtful or 0  # type: ignore[attr-defined]
+    changed_at: datetime | None = run.changed_at  # type: ignore[attr-defined]
+    return RunRow(
+        run_id=str(run.pk),
+        title=words.title(run.intent),
+        url=reverse("run", args=[run.pk]),
+        tenant=visit.named(run.tenant_id),
+        workflow=str(run.workflow),
+        state=looks.look("run", run.state),
+        effects=f"{proven} proven" if proven else "" if doubtful else "none",
+        unknown=f"{doubtful} unknown" if doubtful else "",
+        started_at=run.opened_at,
+        changed_at=changed_at or run.opened_at,
+        outcome=run.outcome or "",
+        reason_code=run.reason_code or "",
+    )
+
+
+def _shown(rows: QuerySet[Run]) -> QuerySet[Run]:
+    unknown = Action.objects.filter(run=OuterRef("pk"), effect="write", settled_at__isnull=True)
+    happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("at")[:1]
+    return rows.select_related("workflow").annotate(
+        proven=_count(Effect.objects.filter(run=OuterRef("pk"), compensated_by__isnull=True)),
+        doubtful=_count(unknown.annotate(answer=of_action()).filter(answer="unknown")),
+        changed_at=Subquery(happened),
+    )[: PAGE + 1]
+
+
+def _count(rows: QuerySet[Action] | QuerySet[Effect]) -> Subquery:
+    counted = rows.order_by().values("run").annotate(n=Count("pk")).values("n")
+    return Subquery(counted, output_field=IntegerField())
+
+
+def _rows(visit: Visit, runs: Iterable[Run]) -> tuple[list[RunRow], list[str]]:
+    rows: list[RunRow] = []
+    unreadable: list[str] = []
+    for run in runs:
+        try:
+            rows.append(row(visit, run))
+        except Exception:
+            # One row that cannot be shown is marked; the others are complete.
+            log.exception("run %s cannot be shown", run.pk)
+            unreadable.append(str(run.pk))
+    return rows, unreadable
+
+
+def _summary(asked: RunFilter, count: int, *, more: bool) -> str:
+    if not count:
+        return "no runs"
+    said = f"{count} of more" if more else words.plural(count, "run")
+    return f"{said}, older ones" if asked.before else said
+
+
+def _tabs(visit: Visit, asked: RunFilter) -> list[Tab]:
+    return [
+        Tab(label, reverse("runs") + asked.address(visit, state=state), current=asked.state == state)
+        for state, label in TABS
+    ]
+
+
+def _empty(visit: Visit, asked: RunFilter) -> Empty:
+    checked = f"Checked {words.clock(visit.now)}."
+    if asked == RunFilter():
+        return Empty("No runs yet.", f"A run appears here as soon as an agent opens one. {checked}")
+    everything = reverse("runs") + query(tenant=visit.chosen.slug if visit.chosen else "")
+    return Empty("No run fits.", f"Looked for runs with this state, outcome and workflow. {checked}",
+                 Link("Show all runs", everything))  # fmt: skip

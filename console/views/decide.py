@@ -1,0 +1,179 @@
+"""The verbs, one address each: GET shows the sheet, POST asks recovery to do it. Nothing is decided here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from console import access, flashes, frame, looks
+from console.builders import confirm
+from console.builders.confirm import Typed
+from console.forms import CommentForm, MarkForm, VerbForm
+from console.pages.common import Flash, Link
+from console.views import tasks
+from recovery.models import Decision
+from recovery.rules.policy import LABELS
+from recovery.tasks import ring
+from recovery.work import decisions
+from recovery.work.decisions import NoSuchTask, Order, Overtaken, Refused
+
+Do = Callable[[Order], Decision]
+sheet_or_send = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@sheet_or_send
+@access.acts
+def reconcile(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Check what happened: orders a look-up; a worker makes it."""
+    return _confirmed(request, task_id, "reconcile", partial(decisions.reconcile, ring=ring))
+
+
+@sheet_or_send
+@access.acts
+def retry(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Let exactly the same call be sent again."""
+    return _confirmed(request, task_id, "retry", decisions.retry)
+
+
+@sheet_or_send
+@access.acts
+def resume(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Let the run go on from the last proven state."""
+    return _confirmed(request, task_id, "resume", decisions.resume)
+
+
+@sheet_or_send
+@access.acts
+def cancel(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """End the run; what is unknown keeps its task."""
+    return _confirmed(request, task_id, "cancel", decisions.cancel)
+
+
+@require_POST
+@access.acts
+def claim(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Take the task, or hold it for longer."""
+    return _at_once(request, task_id, "claim", decisions.claim, MarkForm(request.POST))
+
+
+@require_POST
+@access.acts
+def release(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Give the task back to the queue."""
+    return _at_once(request, task_id, "release", decisions.release, MarkForm(request.POST))
+
+
+@require_POST
+@access.acts
+def comment(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Leave a note for colleagues."""
+    return _at_once(request, task_id, "comment", decisions.comment, CommentForm(request.POST))
+
+
+# --- a verb with a sheet --------------------------------------------------------------------------------------
+
+
+def _confirmed(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do) -> HttpResponse:
+    if request.method != "POST":
+        return _sheet(request, task_id, verb, Typed(), None, status=200)
+    form = VerbForm(verb, request.POST)
+    if form.broken():
+        return _broken(request)
+    if not form.is_valid():
+        return _sheet(request, task_id, verb, _typed(form), None, status=422)
+    try:
+        decision = do(_order(request, task_id, form))
+    except NoSuchTask:
+        raise Http404 from None
+    except Refused as refused:
+        return _refused(request, task_id, refused)
+    except Overtaken as late:
+        return _sheet(request, task_id, verb, _typed(form), _overtaken(late), status=409)
+    return _done(request, task_id, verb, decision)
+
+
+def _sheet(
+    request: HttpRequest, task_id: uuid.UUID, verb: str, typed: Typed, flash: Flash | None, *, status: int
+) -> HttpResponse:
+    """The sheet with fresh marks; a verb that is blocked shows its sentence in the button's place."""
+    with access.visiting(request) as visit:
+        seen = tasks.seen_or_404(visit, task_id)
+        page = confirm.page(seen, seen.panel.verb(verb), typed=typed, flash=flash)
+        return frame.show(request, visit, "task/confirm.html", page, status=status)
+
+
+def _typed(form: VerbForm) -> Typed:
+    first = {name: str(errors[0]) for name, errors in form.errors.items() if errors}
+    return Typed(
+        reason_code=form.data.get("reason_code", ""),
+        reason=form.data.get("reason", "")[:2000],
+        reason_error=first.get("reason", ""),
+        code_error=first.get("reason_code", ""),
+    )
+
+
+# --- a verb that is sent at once ------------------------------------------------------------------------------
+
+
+def _at_once(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do, form: MarkForm) -> HttpResponse:
+    if form.broken():
+        return _broken(request)
+    if not form.is_valid():
+        [words] = next(iter(form.errors.values()))[:1]
+        return _task_again(request, task_id, Flash(looks.NOTICE["refused"], str(words), alert=True), status=422)
+    try:
+        decision = do(_order(request, task_id, form))
+    except NoSuchTask:
+        raise Http404 from None
+    except Refused as refused:
+        return _refused(request, task_id, refused)
+    except Overtaken as late:
+        return _task_again(request, task_id, _overtaken(late), status=409)
+    return _done(request, task_id, verb, decision)
+
+
+def _task_again(request: HttpRequest, task_id: uuid.UUID, flash: Flash, *, status: int) -> HttpResponse:
+    with access.visiting(request) as visit:
+        return tasks.show(request, visit, tasks.seen_or_404(visit, task_id), [flash], status=status)
+
+
+# --- what every verb answers ----------------------------------------------------------------------------------
+
+
+def _order(request: HttpRequest, task_id: uuid.UUID, form: MarkForm) -> Order:
+    return form.order(task_id, access.person_of(request), access.request_id(request))
+
+
+def _done(request: HttpRequest, task_id: uuid.UUID, verb: str, decision: Decision) -> HttpResponse:
+    """Back to the task, which shows what is known. A check says where it stands there, so nothing is said twice."""
+    if decision.state == "done" and decision.verb == verb:
+        flashes.leave(request, "info", f"Recorded: {LABELS[verb].lower()}.", decision.result)
+    response = redirect("task", task_id)
+    response.status_code = 303
+    return response
+
+
+def _refused(request: HttpRequest, task_id: uuid.UUID, refused: Refused) -> HttpResponse:
+    back = Link("Back to the task", reverse("task", args=[task_id]))
+    problem = {"title": "You may not do this now", "text": f"{refused} Nothing was sent.", "action": back}
+    return render(request, "403.html", {"problem": problem}, status=403)
+
+
+def _broken(request: HttpRequest) -> HttpResponse:
+    problem = {
+        "title": "The form is broken",
+        "text": "It lacks the marks of the page that it stood on. Nothing was recorded and nothing was sent.",
+    }
+    return render(request, "400.html", {"problem": problem}, status=400)
+
+
+def _overtaken(late: Overtaken) -> Flash:
+    return Flash(
+        looks.NOTICE["race"], "Nothing was sent: somebody or something was faster.", str(late), alert=True, focus=True
+    )

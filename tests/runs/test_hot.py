@@ -1,0 +1,310 @@
+"""The hot path, counted at the wire: one round trip and one commit each, and little more where evidence must be read."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, close_old_connections, connection
+from steadyhand.contract import Permit
+
+from recovery import intake
+from recovery.clients import NotAuthenticated, issue_client, parse_token
+from recovery.intake import NotFound
+from runs import definitions, hot, wall
+from runs.models import AgentClient, Evidence, Run
+from runs.querysets import database_now
+from tests.factories import (
+    ARGUMENTS,
+    RESULTS,
+    Agent,
+    Case,
+    billing_manifest,
+    make_client,
+    make_tenant,
+    open_run,
+    propose,
+    register,
+    reply,
+    report,
+    succeed,
+    timed_out,
+)
+from tests.recovery.stories import actions, effects, kinds, standing, tries
+from tests.runs.wire import Talk, listening
+
+UNTROUBLED = {"apply_credit": RESULTS["apply_credit"], "load_invoice": RESULTS["load_invoice"]}
+
+
+@pytest.fixture
+def agent(request: pytest.FixtureRequest) -> Agent:
+    """Rolled back, except where the wire is listened to or broken: there commits are real."""
+    request.getfixturevalue("fresh_database" if "committed" in request.fixturenames else "db")
+    return make_client(make_tenant("north"))
+
+
+@pytest.fixture
+def committed() -> None:
+    """Asks for a database of its own."""
+
+
+@pytest.fixture
+def case(agent: Agent) -> Case:
+    return warm(agent)
+
+
+def warm(agent: Agent, **promises: Any) -> Case:
+    """A run that this process knows, on a connection that has prepared both statements."""
+    register(agent, billing_manifest(**promises))
+    case = open_run(agent)
+    report(case, propose(case, "load_invoice", step="warm-up"), reply(RESULTS["load_invoice"]), tool="load_invoice")
+    return case
+
+
+def heard(do: Callable[[], Any]) -> Talk:
+    with listening() as talk:
+        do()
+    return talk
+
+
+@pytest.mark.parametrize("tool", UNTROUBLED)
+@pytest.mark.usefixtures("committed")
+def test_an_untroubled_call_is_two_round_trips_and_two_commits(case: Case, tool: str) -> None:
+    permits: list[Permit] = []
+    talk = heard(lambda: permits.append(propose(case, tool)))
+    assert (talk.round_trips, talk.commits, talk.sent["Parse"], talk.sent["Query"]) == (1, 1, 0, 0)
+    talk = heard(lambda: report(case, permits[0], reply(UNTROUBLED[tool])))
+    assert (talk.round_trips, talk.commits, talk.sent["Parse"], talk.sent["Query"]) == (1, 1, 0, 0)
+    assert case.action(tool).state == "succeeded"
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_replayed_call_is_one_round_trip(case: Case) -> None:
+    succeed(case)
+    talk = heard(lambda: propose(case))
+    assert (talk.round_trips, talk.commits) == (1, 1)
+
+
+SLOW_CEILING = {"refused": 11, "unknown": 30, "limited": 25}
+
+
+@pytest.mark.usefixtures("committed")
+def test_what_has_to_be_read_stays_within_its_ceiling(case: Case) -> None:
+    """No target is met here yet (PERFORMANCE 3.5 wants 1 and 5): these ceilings keep it from growing."""
+    refused = heard(lambda: propose(case, arguments=ARGUMENTS["apply_credit"] | {"amount_minor": -1}, step="bad"))
+    limited = propose(case, "load_invoice")
+    slow = heard(lambda: report(case, limited, reply({}, status=429)))
+    lost = propose(case)
+    unknown = heard(lambda: report(case, lost, timed_out()))
+    counted = {"refused": refused.round_trips, "unknown": unknown.round_trips, "limited": slow.round_trips}
+    assert {name: trips for name, trips in counted.items() if trips > SLOW_CEILING[name]} == {}
+    assert {refused.commits, slow.commits, unknown.commits} == {1}
+
+
+def test_the_quick_way_leaves_the_same_record_as_the_lock(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick, slow = warm(agent), open_run(agent)
+    succeed(quick)
+    monkeypatch.setattr(intake.permits, "quickly", lambda *args, **more: None)
+    monkeypatch.setattr(intake.reports, "quickly", lambda *args, **more: None)
+    succeed(slow)
+    ways = [case.action() for case in (quick, slow)]
+    for name in (
+        "state",
+        "verdict",
+        "attempts",
+        "fence",
+        "reason_code",
+        "external_id",
+        "value_minor",
+        "currency",
+        "looks",
+    ):
+        assert getattr(ways[0], name) == getattr(ways[1], name), name
+    assert effects(quick) == effects(slow)
+    assert standing(quick) == standing(slow)
+    assert [one.observed for one in tries(quick)] == [one.observed for one in tries(slow)]
+
+
+# --- what stands in the way ---------------------------------------------------------------------------------
+
+
+def test_a_wrong_secret_is_not_authenticated_and_writes_nothing(case: Case) -> None:
+    stranger = Agent(case.tenant, case.agent.client, case.agent.token[:-2] + "zz")
+    with pytest.raises(NotAuthenticated):
+        propose(Case(stranger, case.run_id, case.workflow_id))
+    assert len(actions(case)) == 1
+
+
+@pytest.mark.parametrize("change", [{"revoked_at": database_now()}, {"expires_at": database_now()}])
+def test_a_revoked_or_expired_token_ends_with_the_next_statement(case: Case, change: dict[str, Any]) -> None:
+    permit = propose(case)
+    with wall.within(case.tenant.pk):
+        AgentClient.objects.filter(pk=case.agent.client.pk).update(**change)
+    for do in (lambda: propose(case, "load_invoice"), lambda: report(case, permit, reply(RESULTS["apply_credit"]))):
+        with pytest.raises(NotAuthenticated):
+            do()
+    assert case.action().state == "permitted"
+
+
+def test_another_clients_run_does_not_exist(case: Case) -> None:
+    other = make_client(case.tenant, "other-agent")
+    with pytest.raises(NotFound):
+        propose(Case(other, case.run_id, case.workflow_id))
+
+
+def test_another_tenants_run_does_not_exist_even_when_this_process_knows_it(case: Case) -> None:
+    foreign = make_client(make_tenant("south"))
+    for run_id in (case.run_id, uuid.uuid4()):
+        with pytest.raises(NotFound):
+            propose(Case(foreign, run_id, case.workflow_id))
+
+
+def test_another_clients_attempt_cannot_be_reported(case: Case) -> None:
+    permit = propose(case)
+    other = open_run(make_client(case.tenant, "other-agent"))
+    with pytest.raises(NotFound):
+        report(other, permit, reply(RESULTS["apply_credit"]))
+    assert case.action().state == "permitted"
+
+
+def test_a_claimed_tenant_without_its_secret_opens_nothing(case: Case) -> None:
+    mine = parse_token(make_client(make_tenant("south")).token)
+    theirs = type(mine)(case.tenant.pk, mine.client_id, mine.secret_hash)
+    proposal = intake.Proposal(workflow_id="w", tool="load_invoice", arguments=ARGUMENTS["load_invoice"])
+    with pytest.raises(NotAuthenticated):
+        intake.propose(theirs, case.run_id, proposal, request_id="t")
+
+
+def test_a_run_that_has_ended_takes_no_more_calls(case: Case) -> None:
+    with wall.within(case.tenant.pk):
+        Run.objects.filter(pk=case.run_id).update(
+            state="failed", ended_at=database_now(), outcome="fatal", reason_code="policy_denied"
+        )
+    assert propose(case).answer == "stop"
+
+
+def test_a_proposal_that_repeats_one_under_way_waits_and_grants_nothing(case: Case) -> None:
+    propose(case)
+    again = propose(case)
+    assert again.answer == "wait"
+    assert again.wait_seconds > 0
+    assert len(tries(case)) == 1
+
+
+def test_a_report_twice_writes_once(case: Case) -> None:
+    permit = propose(case)
+    for _ in range(2):
+        assert report(case, permit, reply(RESULTS["apply_credit"])).answer == "result"
+    assert kinds(case).count("succeeded") == 2  # the warm-up, and this one
+    assert case.run.in_flight == 0
+
+
+def test_a_report_under_a_fence_that_is_not_its_own_is_refused(case: Case) -> None:
+    permit = propose(case).model_copy(update={"fence": 7})
+    with pytest.raises(intake.Conflict):
+        report(case, permit, reply(RESULTS["apply_credit"]))
+    assert case.action().state == "permitted"
+
+
+def spoil(case: Case, table: str, change: str) -> None:
+    with wall.within(case.tenant.pk), connection.cursor() as cursor:
+        where = {"runs_run": "id = %s", "runs_attempt": "action_id = %s", "runs_action": "id = %s"}[table]
+        row = case.run_id if table == "runs_run" else case.action().pk
+        cursor.execute(f"UPDATE {table} SET {change} WHERE {where}", [row])
+
+
+SPOILERS = [
+    ("runs_attempt", "lease_until = app_now()"),
+    ("runs_attempt", "ended_at = app_now()"),
+    ("runs_attempt", "fence = 2"),
+    ("runs_action", "fence = 2"),
+    ("runs_action", "attempts = 2"),
+    ("runs_action", "looks = 1"),
+    ("runs_action", "verdict = 'absent'"),
+    ("runs_action", "state = 'unknown'"),
+    ("runs_action", "value_minor = 50001"),
+    ("runs_run", "goal = 'cancel'"),
+    ("runs_run", "state = 'escalated'"),
+]
+
+
+@pytest.mark.parametrize(("table", "change"), SPOILERS)
+def test_the_quick_report_writes_nothing_when_any_guard_fails(agent: Agent, table: str, change: str) -> None:
+    case = warm(agent, value_threshold=50_000)
+    permit = propose(case)
+    spoil(case, table, change)
+    before = snapshot(case)
+    assert settle(case, permit)["step"] is None
+    assert snapshot(case) == before
+
+
+def test_the_quick_report_writes_nothing_beside_evidence(case: Case) -> None:
+    permit = propose(case)
+    action = case.action()
+    with wall.within(case.tenant.pk):
+        Evidence.objects.create(
+            tenant=case.tenant, run_id=case.run_id, action=action, kind="probe", verdict="absent", source="payments",
+            strength=3, fact="Nothing.", after_attempt=1, started_at=action.created_at,
+        )  # fmt: skip
+    before = snapshot(case)
+    assert settle(case, permit)["step"] is None
+    assert snapshot(case) == before
+
+
+def test_the_quick_report_writes_once_when_all_guards_hold(case: Case) -> None:
+    permit = propose(case)
+    assert settle(case, permit)["step"] == "apply_credit"
+    assert settle(case, permit)["step"] is None
+
+
+def settle(case: Case, permit: Permit) -> hot.Row:
+    """SETTLE itself, with nothing before it that could notice."""
+    who, facts = case.agent.who, definitions.facts(case.tenant.pk, case.run_id)
+    assert facts is not None
+    return hot.settle(
+        tenant=who.tenant_id, client=who.client_id, secret=who.secret_hash, run=case.run_id,
+        workflow=facts.definition.id, tool="apply_credit", attempt=uuid.UUID(permit.attempt_id), fence=permit.fence,
+        latency=1, observation="{}", result=b"sealed", external_id="cr_1", effect=uuid.uuid4(), event=uuid.uuid4(),
+        request="t", ceiling=50_000, rule="7a",
+    )  # fmt: skip
+
+
+def snapshot(case: Case) -> list[Any]:
+    rows: list[Any] = []
+    with wall.within(case.tenant.pk), connection.cursor() as cursor:
+        for table in ("runs_run", "runs_action", "runs_attempt", "runs_effect", "runs_event"):
+            cursor.execute(f"SELECT xmin::text, t.* FROM {table} t ORDER BY t.id")
+            rows.append(cursor.fetchall())
+    return rows
+
+
+# --- the connection -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("committed")
+def test_F061_a_connection_that_the_server_closed_is_replaced_with_the_next_request(
+    case: Case, dsn_super: str
+) -> None:
+    with psycopg.connect(dsn_super, autocommit=True) as above:
+        above.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'steadyhand_app' AND datname = current_database()"
+        )
+    with pytest.raises(OperationalError):
+        propose(case)
+    close_old_connections()
+    assert propose(case).answer == "execute"
+
+
+def test_two_tenants_on_one_connection_keep_their_runs_apart(case: Case) -> None:
+    other = warm(make_client(make_tenant("south")))
+    assert propose(case).answer == propose(other).answer == "execute"
+    assert len(actions(case)) == len(actions(other)) == 2
+
+
+def test_a_new_token_is_good_at_once(case: Case) -> None:
+    with wall.within(case.tenant.pk):
+        _, token = issue_client(tenant=case.tenant, name="second", workflows=[])
+    assert parse_token(token).tenant_id == case.tenant.pk

@@ -60,7 +60,7 @@ def _together(prepare: Callable[[], Callable[[], None]], seconds: float) -> floa
         worker.join()
     if any(worker.exitcode for worker in workers):
         raise RuntimeError("a process of the crowd broke down; its own lines say why")
-    return sum(counts.get() for _ in workers) / seconds
+    return sum(int(counts.get()) for _ in workers) / seconds
 
 
 def _work(prepare: Callable[[], Callable[[], None]], seconds: float, barrier: Any, counts: Any) -> None:

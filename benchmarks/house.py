@@ -47,7 +47,12 @@ def web(where: Places) -> Iterator[str]:
     line = startup.listen("127.0.0.1", 0)
     port = line.getsockname()[1]
     child = children.web(Plan(where, line.fileno(), "127.0.0.1", port))
-    with line, _running(where, child.name, child.command, stop=child.stop, env=child.env, passes=child.passes):
+    with (
+        line,
+        _running(
+            where, child.name, processes.tied(child.command), stop=child.stop, env=child.env, passes=child.passes
+        ),
+    ):
         _until(lambda: startup.answers(f"127.0.0.1:{port}"), what="the web server")
         yield f"http://127.0.0.1:{port}"
 

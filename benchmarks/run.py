@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks import house
@@ -50,10 +51,10 @@ def _interleaved(scene: Any, address: str, session: Any) -> dict[str, Series]:
         _warm_up(scene, boundary, session)
         for _ in range(ROUNDS):
             run, by_http = scene.open_run(), calls.over_http(boundary)
-            block: list[tuple[str, Callable[[], None]]] = [
+            block: list[tuple[str, Callable[[], object]]] = [
                 (ONE, lambda: shapes.one(session)),
                 (TWO, lambda: shapes.two(session)),
-                (CORE, lambda run=run: calls.core(scene, run)),
+                (CORE, partial(calls.core, scene, run)),
                 (PING, ping),
                 (HTTP, by_http),
                 (TWO_AFTER, lambda: shapes.two(session)),
@@ -65,12 +66,11 @@ def _interleaved(scene: Any, address: str, session: Any) -> dict[str, Series]:
 
 
 def _lived_in(where: Any, scene: Any) -> None:
-    """Some calls, and the statistics about them that autovacuum gathers within the first minutes of any installation."""
+    """Some calls, and the statistics about them that autovacuum gathers in the first minutes of an installation."""
     from benchmarks import calls
 
     for _ in range(10):
-        run = scene.open_run()
-        timed(lambda run=run: calls.core(scene, run), 60)
+        timed(partial(calls.core, scene, scene.open_run()), 60)
     house.gather_statistics(where)
 
 

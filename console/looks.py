@@ -59,7 +59,7 @@ NEW_MARK = Look("warn", "triangle-alert", "New")
 SECOND_PERSON = Look("warn", "user-check", "Second person")
 AGREES = Look("ok", "circle-check", "Agrees with the ledger")
 DISAGREES = Look("bad", "circle-x", "Does not agree with the ledger")
-NOT_TOLD = Look("idle", "circle-minus", "Told nothing yet")
+NOT_TOLD = Look("idle", "circle-minus", "Nothing to tell yet")
 
 RUN = _table(
     planning=Look("idle", "circle-dashed", "Planning", solid=False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 NAMES = 170
@@ -161,9 +161,22 @@ def _row(lane: Lane, index: int, scale: _Scale) -> Row:
         y=y,
         baseline=y + 12,
         line=TOP + ROW * (index + 1),
-        spans=[_span(stretch, y, scale) for stretch in lane.stretches],
+        spans=_legible([_span(stretch, y, scale) for stretch in lane.stretches]),
         diamonds=[_diamond(moment, y, scale) for moment in lane.moments],
     )
+
+
+def _legible(spans: list[Span]) -> list[Span]:
+    """Words beside a span give way to the next span of the lane; they stay in its title and in the table."""
+    return [
+        replace(span, label=None) if span.label and following and _reaches(span, following.x) else span
+        for span, following in zip(spans, [*spans[1:], None], strict=False)
+    ]
+
+
+def _reaches(span: Span, x: float) -> bool:
+    beside = span.label is not None and span.label.x >= span.x + span.width
+    return span.label is not None and beside and span.label.x + len(span.label.text) * CHARACTER > x
 
 
 def _span(stretch: Stretch, y: float, scale: _Scale) -> Span:

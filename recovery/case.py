@@ -37,7 +37,7 @@ class Case:
         return assembly.final_from(self.tool, self.known.tries[-1].ended_at if self.known.tries else None)
 
     def suppose(self, **changes: object) -> NextAction:
-        """What the table would say if a part of the evidence were different: the panel asks this, and changes nothing."""
+        """What the table would say if a part of the evidence were different; the panel asks this."""
         return decide.decide(self.evidence._replace(**changes))  # type: ignore[arg-type]
 
 

@@ -68,6 +68,11 @@ def holder(run: Run) -> HumanTask | None:
     return _open(run).filter(state="claimed").first()
 
 
+def contradiction(run: Run) -> HumanTask | None:
+    """The open question of contradicting records, if there is one; until it is answered the run did not end well."""
+    return _open(run).filter(reason_code="conflicting_evidence").select_related("action").first()
+
+
 def has_run_task(run: Run) -> bool:
     """Whether a question about the run itself, not about one of its calls, is open."""
     return _open(run).filter(action=None).exists()

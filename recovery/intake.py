@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
 from steadyhand.contract import (
     Cancel,
     Finish,
@@ -97,7 +96,7 @@ def open_run(who: Credentials, request: OpenRun, *, request_id: str) -> RunOpene
 
 
 def propose(who: Credentials, run_id: uuid.UUID, proposal: Proposal, *, request_id: str) -> Permit:
-    """Ask to make a call. One statement for a call that may go ahead, is replayed, or is refused; else under the lock."""
+    """Ask to make a call: one statement where it may go ahead or is replayed, else under the lock."""
     facts = definitions.facts(who.tenant_id, run_id)
     if facts is None:
         with _locked(who, run_id, request_id) as (_, run, _):
@@ -134,7 +133,7 @@ def turn(who: Credentials, run_id: uuid.UUID, told: Turn, *, request_id: str) ->
 
 
 def heartbeat(who: Credentials, run_id: uuid.UUID, beat: Heartbeat, *, request_id: str) -> dict[str, Any]:
-    """Extend the lease of an attempt that is still ours; a lost lease stays lost (F060)."""
+    """Extend the lease of an attempt that is still ours, counted from now; a lost lease stays lost (F060)."""
     attempt_id = answers.known_id(beat.attempt_id)
     with _locked(who, run_id, request_id) as (_, run, _):
         now = read_clock()
@@ -144,7 +143,7 @@ def heartbeat(who: Credentials, run_id: uuid.UUID, beat: Heartbeat, *, request_i
         attempt = held.select_related("action").first()
         if attempt is None:
             raise Conflict("The lease is lost; report what you know, and do not go on.")
-        held.update(lease_until=F("lease_until") + reports.lease_extension(run, attempt))
+        held.update(lease_until=max(attempt.lease_until, now + reports.lease_extension(run, attempt)))
         attempt.refresh_from_db()
         return {"lease_until": attempt.lease_until.isoformat()}
 

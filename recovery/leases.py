@@ -1,4 +1,4 @@
-"""What becomes of a call whose lease ran out without a report: unknown for a write, repeatable for a read (I1, F004)."""
+"""What becomes of a call whose lease ran out unreported: unknown for a write, repeatable for a read (I1, F004)."""
 
 from __future__ import annotations
 

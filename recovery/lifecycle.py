@@ -48,6 +48,9 @@ def finish(run: Run, told: Finish, actor: Actor) -> None:
     refused = uncorrected_refusal(run)
     if refused is not None:
         return _fail(run, refused, actor)
+    contradicted = escalation.contradiction(run)
+    if contradicted is not None and contradicted.action is not None:
+        return settle.escalate_run(run, "conflicting_evidence", actor, failed_step=contradicted.action.step)
     missing = missing_effect(run)
     if missing is not None:
         return settle.escalate_run(run, "required_effect_missing", actor, failed_step=missing)

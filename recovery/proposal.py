@@ -91,7 +91,7 @@ def prepare(facts: RunFacts, run_id: uuid.UUID, proposal: Proposal) -> Prepared:
 
 
 def _refusal(facts: RunFacts, tool: Tool, arguments: dict[str, Any]) -> Refusal | None:
-    """The first reason not to make this call: its shape, then its scope. The clock is asked only if the scope ends."""
+    """The first reason not to make this call: its shape, then its scope, whose end alone needs the clock."""
     shape = facts.definition.check_arguments(tool, arguments)
     if shape is not None:
         return Refusal("invalid_arguments", field=shape[0], sentence=f"{shape[0] or 'arguments'} {shape[1]}.")

@@ -1,4 +1,4 @@
-"""Taking in what came back: one statement for a reply that proves itself, else evidence, the table, and the record."""
+"""Taking in what came back: one statement for a reply that proves itself, else evidence, table and record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STRENGTH_OWN_REPLY = 4
 def quickly(
     who: Credentials, run_id: uuid.UUID, attempt_id: uuid.UUID, told: Report, facts: RunFacts, *, request_id: str
 ) -> Reported | None:
-    """Record an ordinary valid reply in one statement; None where the case has to be read. Raises NotAuthenticated."""
+    """Record an ordinary valid reply in one statement; None where the case must be read. Raises NotAuthenticated."""
     tool = facts.definition.tools.get(told.tool or "")
     if tool is None or not _proves_itself(tool):
         return None
@@ -168,10 +168,10 @@ def _late(run: Run, attempt: Attempt, observation: Observation, tool: Tool, foun
         after_attempt=attempt.number,
         started_at=attempt.dispatched_at,
     )
-    if settle.contradicted(run, action, actor):
-        return
     if valid and action.settled_at is None and action.state != "permitted":
         settle.settle(run, action, actor)
+    else:
+        settle.ask_if_contradicted(run, action, actor)
 
 
 def _is_news(attempt: Attempt, found: Classified) -> bool:

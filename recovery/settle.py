@@ -54,23 +54,21 @@ class Step:
 
 
 def settle(run: Run, action: Action, actor: Actor, *, classified: Classified | None = None) -> Case:
-    """Ask the table about this action, do what it says in the record, and refresh the run. Returns the case decided on."""
+    """Ask the table about this action, do what it says in the record, refresh the run; returns the case."""
     case = apply(run, action, actor, classified=classified)
     refresh_run(run, actor)
     return case
 
 
-def contradicted(run: Run, action: Action, actor: Actor) -> bool:
-    """Ask a person at once where new evidence contradicts what the record rests on, in flight or settled (F028).
+def ask_if_contradicted(run: Run, action: Action, actor: Actor) -> None:
+    """Ask a person at once where evidence that may move nothing contradicts what the record rests on (F028, F043).
 
-    The action stays where it is: a settled call is not unsettled, and one in flight speaks for itself when it ends.
+    The action stays where it is: a settled call is not unsettled, one in flight speaks for itself when it ends, and
+    one that waits is stopped by the table when it is next proposed.
     """
-    if action.state != "permitted" and action.settled_at is None:
-        return False
-    if cases.read(run, action).evidence.verdict != "conflict":
-        return False
-    escalation.open_task(run, "conflicting_evidence", action=action, actor=actor)
-    return True
+    if cases.read(run, action).evidence.verdict == "conflict":
+        escalation.open_task(run, "conflicting_evidence", action=action, actor=actor)
+        _correct(run, actor)
 
 
 def apply(run: Run, action: Action, actor: Actor, *, classified: Classified | None = None) -> Case:
@@ -145,7 +143,7 @@ def _void(step: Step) -> None:
 
 
 def _fatal(step: Step) -> None:
-    """The call is refused for good; whether the run can go on is for the agent, or for a person (DESIGN: refusals)."""
+    """The call is refused for good; whether the run can go on is for the agent or a person (DESIGN: refusals)."""
     reason = step.classified.reason if step.classified else (_last_reason(step.action) or "policy_denied")
     field = step.classified.field if step.classified else ""
     kept = OUTCOME_OF[reason].value in ("needs_human", "needs_input")
@@ -199,7 +197,7 @@ def _retry(step: Step) -> None:
 
 
 def _look(step: Step) -> None:
-    """The outcome is open and a look-up can settle it: plan the look, and open the task unless it is only a proof (7c)."""
+    """The outcome is open and a look can settle it: plan it, and open the task unless it is only a proof (7c)."""
     rule, now = step.case.tool.reconcile, step.case.now
     since = step.case.known.tries[-1].ended_at or now
     due_at = backoff.next_look_at(
@@ -220,7 +218,7 @@ def _wait(step: Step) -> None:
 
 
 def _compensate(step: Step) -> None:
-    """Compensation is carried out by a later part of the product; until then a person decides, and nothing is sent."""
+    """Undoing is carried out by a later part of the product; until then a person decides and nothing is sent."""
     _move(step, "held", kind="held", reason_code="compensation_required", due_at=None)
     escalation.open_task(step.run, "compensation_required", action=step.action, actor=step.actor)
 
@@ -340,7 +338,8 @@ def _words(action: Action | None, reason: str | None) -> dict[str, Any]:
 
 
 def _cancelled_reason(run: Run) -> str:
-    if run.actions.filter(settled_at__isnull=True, effect="write").exists():
+    unsettled = run.actions.filter(settled_at__isnull=True, effect="write")
+    if unsettled.exists() or escalation.contradiction(run) is not None:
         return "cancelled_effect_unknown"
     return "cancelled_with_effects" if run.effects.exists() else "cancelled_by_user"
 

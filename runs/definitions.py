@@ -83,14 +83,23 @@ class Definition:
 
     def check_arguments(self, tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | None:
         """The first breach of the tool's input schema, or of what money may look like; None if there is none."""
-        return _schema(_dump(tool.input_schema)).breach(arguments) or _money_breach(tool, arguments)
+        return self._schema(tool, "input_schema").breach(arguments) or _money_breach(tool, arguments)
 
     def check_result(self, tool: Tool, result: Any) -> str | None:
         """The first breach of the tool's output schema as a sentence."""
         if tool.output_schema is None:
             return None
-        found = _schema(_dump(tool.output_schema)).breach(result)
+        found = self._schema(tool, "output_schema").breach(result)
         return f"The answer breaks its schema at {found[0] or 'its top'}: {found[1]}." if found else None
+
+    @cached_property
+    def _schemas(self) -> dict[tuple[str, str], Schema]:
+        return {}
+
+    def _schema(self, tool: Tool, field: str) -> Schema:
+        """Found by name from the second use on: writing a schema out to look it up costs more than checking by it."""
+        found = self._schemas.get((tool.name, field))
+        return found or self._schemas.setdefault((tool.name, field), _schema(_dump(getattr(tool, field))))
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ class RunFacts:
 
 
 def register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, bool]:
-    """The version that holds this manifest, new only if it differs from the latest. Raises BadInput on a bad schema."""
+    """The version that holds this manifest, new only if it differs from the latest. BadInput for a bad schema."""
     for index, tool in enumerate(manifest.tools):
         for field in ("input_schema", "output_schema"):
             _check_schema(getattr(tool, field), f"tools.{index}.{field}")

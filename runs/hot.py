@@ -24,8 +24,8 @@ client AS MATERIALIZED (
 )"""
 
 # A call waits for every unsettled write of an earlier turn (or of those it is declared to come after), for the same
-# write under another step, and for other arguments under the same step. What was granted after the statement's snapshot
-# it cannot see: where the run has changed since, its version differs, and the case is read under the lock instead.
+# write under another step, and for other arguments under the same step. What was granted after the statement's
+# snapshot it cannot see: where the run has changed since, its version differs, and the case is read under the lock.
 _BLOCKING = """
   SELECT b.step FROM runs_action b
   WHERE b.tenant_id = %(tenant)s AND b.run_id = %(run)s AND b.effect = 'write' AND b.settled_at IS NULL
@@ -69,7 +69,8 @@ WITH {_CLIENT}, seen AS MATERIALIZED (
   INSERT INTO runs_event (id, tenant_id, run_id, action_id, kind, actor, actor_kind, from_state, to_state, reason,
     request_id, data)
   SELECT %(event)s, %(tenant)s, action.run_id, action.id, 'permitted', client.name, 'agent', seen.state,
-    'waiting_for_tool', '', %(request)s, jsonb_build_object('step', %(step)s::text, 'tool', %(tool)s::text, 'attempt', 1)
+    'waiting_for_tool', '', %(request)s,
+    jsonb_build_object('step', %(step)s::text, 'tool', %(tool)s::text, 'attempt', 1)
   FROM action, client, seen
 )
 SELECT client.name AS client, seen.state AS run_state, known.state AS action_state, known.sealed_result,
@@ -86,7 +87,8 @@ WITH {_CLIENT}, found AS (
   JOIN runs_action a ON a.tenant_id = %(tenant)s AND a.run_id = r.id
   JOIN runs_attempt t ON t.tenant_id = %(tenant)s AND t.action_id = a.id
   WHERE t.id = %(attempt)s AND t.fence = %(fence)s AND t.ended_at IS NULL AND t.lease_until > app_now()
-    AND a.run_id = %(run)s AND a.tool = %(tool)s AND a.state = 'permitted' AND a.fence = t.fence AND a.attempts = 1 AND a.looks = 0 AND a.verdict = 'none'
+    AND a.run_id = %(run)s AND a.tool = %(tool)s AND a.state = 'permitted' AND a.fence = t.fence
+    AND a.attempts = 1 AND a.looks = 0 AND a.verdict = 'none'
     AND (%(ceiling)s::bigint IS NULL OR a.value_minor IS NULL OR a.value_minor <= %(ceiling)s)
     AND r.goal = 'forward' AND r.workflow_id = %(workflow)s
     AND r.state IN ('waiting_for_tool', 'executing', 'recovering', 'verifying')

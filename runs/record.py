@@ -1,7 +1,7 @@
 """The write API for facts: open a run, write an event, an attempt, evidence, an effect. It decides nothing.
 
-Except for the two statements of runs/hot.py, everything here runs in the caller's transaction, inside the tenant wall,
-with the run's row locked first, so that whoever changes a run does so one after the other.
+Except for the two statements of runs/hot.py, everything here runs in the caller's transaction, inside the tenant
+wall, with the run's row locked first, so that whoever changes a run does so one after the other.
 """
 
 from __future__ import annotations

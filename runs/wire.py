@@ -1,7 +1,7 @@
 """One round trip to PostgreSQL: the tenant and one prepared statement, sent together, in one implicit transaction.
 
-psycopg's own pipeline speaks to the server after every command and builds a cursor for each; on the way of a tool call
-that costs as much as a commit. So this goes to libpq through psycopg.pq, the documented layer below.
+psycopg's own pipeline speaks to the server after every command and builds a cursor for each; on the way of a tool
+call that costs half a commit. So this goes to libpq through psycopg.pq, the documented layer below.
 """
 
 from __future__ import annotations
@@ -18,13 +18,19 @@ from uuid import UUID
 import psycopg
 from psycopg import errors
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg.waiting import Ready, Wait
 
 Row = dict[str, Any]
 Connection = psycopg.Connection[Any]
 
 _PLACES = re.compile(r"%\((\w+)\)s")
-_READERS = {16: lambda data: data == b"\x01", 17: bytes, 25: bytes.decode, 1043: bytes.decode}  # by type: bool, bytea…
+_READERS = {
+    16: lambda data: data == b"\x01",
+    17: bytes,
+    25: bytes.decode,
+    1043: bytes.decode,
+}  # by type: bool, bytea…
 _prepared: weakref.WeakKeyDictionary[Connection, set[bytes]] = weakref.WeakKeyDictionary()
 
 
@@ -35,6 +41,10 @@ class Statement:
     name: bytes
     sql: bytes
     order: tuple[str, ...]
+
+
+Asked = tuple[Statement, list[bytes | None], list[Format]]
+Talk = Generator[Wait, Ready | int, list[PGresult]]
 
 
 @lru_cache(maxsize=20)
@@ -50,11 +60,12 @@ def ask(raw: Connection, first: tuple[str, Mapping[str, Any]], then: tuple[str, 
 
     Either both happened or, where this raises psycopg.Error, neither did.
     """
+    asked = [_asked(sql, values) for sql, values in (first, then)]
     with raw.lock:
         if not raw.autocommit and raw.pgconn.transaction_status == TransactionStatus.IDLE:
             raw.pgconn.exec_(b"BEGIN")  # within a transaction of Django's that has not spoken yet
         try:
-            results = raw.wait(_talk(raw, [(compiled(sql), values) for sql, values in (first, then)]))
+            results = raw.wait(_talk(raw, asked))
         except BaseException:
             raw.close()  # half a conversation: nobody could tell whose answer comes next
             raise
@@ -64,17 +75,21 @@ def ask(raw: Connection, first: tuple[str, Mapping[str, Any]], then: tuple[str, 
     return _row(results[-1])
 
 
-def _talk(raw: Connection, asked: Sequence[tuple[Statement, Mapping[str, Any]]]) -> Generator[Wait, Ready, list[Any]]:
+def _asked(sql: str, values: Mapping[str, Any]) -> Asked:
+    statement = compiled(sql)
+    given = [_given(values[name]) for name in statement.order]
+    return statement, [data for data, _ in given], [form for _, form in given]
+
+
+def _talk(raw: Connection, asked: Sequence[Asked]) -> Talk:
     """Queue everything, send it at once, and collect the answers up to the Sync."""
     known = _prepared.setdefault(raw, set())
-    new = [statement for statement, _ in asked if statement.name not in known]
+    new = [statement for statement, _, _ in asked if statement.name not in known]
     raw.pgconn.enter_pipeline_mode()
     for statement in new:
         raw.pgconn.send_prepare(statement.name, statement.sql)
-    for statement, values in asked:
-        given = [_given(values[name]) for name in statement.order]
-        formats = [form for _, form in given]
-        raw.pgconn.send_query_prepared(statement.name, [data for data, _ in given], formats, Format.BINARY)
+    for statement, data, forms in asked:
+        raw.pgconn.send_query_prepared(statement.name, data, forms, Format.BINARY)
     raw.pgconn.pipeline_sync()
     results = yield from _answers(raw)
     raw.pgconn.exit_pipeline_mode()
@@ -83,8 +98,9 @@ def _talk(raw: Connection, asked: Sequence[tuple[Statement, Mapping[str, Any]]])
     return results
 
 
-def _answers(raw: Connection) -> Generator[Wait, Ready, list[Any]]:
-    pgconn, results = raw.pgconn, []
+def _answers(raw: Connection) -> Talk:
+    pgconn = raw.pgconn
+    results: list[PGresult] = []
     while pgconn.flush():
         if (yield Wait.RW) & Ready.R:
             pgconn.consume_input()
@@ -120,11 +136,11 @@ def _array(items: list[str]) -> str:
     return "{" + ",".join(f'"{item}"' for item in quoted) + "}"
 
 
-def _row(result: Any) -> Row | None:
+def _row(result: PGresult) -> Row | None:
     if result.ntuples == 0:
         return None
     row: Row = {}
     for column in range(result.nfields):
         data = result.get_value(0, column)
-        row[result.fname(column).decode()] = None if data is None else _READERS[result.ftype(column)](data)
+        row[(result.fname(column) or b"").decode()] = None if data is None else _READERS[result.ftype(column)](data)
     return row

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from console import forms, looks
 from console.builders import evidence, scope, words
+from console.builders.record import answer_of
 from console.builders.task import Seen
 from console.pages.common import Flash, Link
 from console.pages.confirm import Choice, ConfirmPage, FactRow, Select, SentRow
@@ -52,7 +53,7 @@ def page(seen: Seen, verb: Verb, *, typed: Typed, flash: Flash | None) -> Confir
         worst=worst,
         worst_css=css,
         agree=_agree(verb),
-        agree_rule=verb.rule,
+        agree_rule=verb.rule if verb.allowed else "",
         chain=_chain(verb),
         selects=[_codes(verb, typed)],
         reason=typed.reason,
@@ -142,7 +143,7 @@ def _worst(seen: Seen, verb: Verb) -> tuple[str, str]:
         return f"The call is sent and fails again. {verb.sentence}", "warn"
     if verb.name == "resume":
         return "The agent stops again and a new task opens. Nothing that is proven is repeated.", "idle"
-    unknown = [action for action in seen.record.unsettled if action.effect == "write" and action.attempts]
+    unknown = [action for action in seen.record.unsettled if answer_of(action) in ("unknown", "partly", "conflict")]
     if unknown:
         named = ", ".join(
             f"`{action.tool}` {words.amount(action.value_minor, action.currency)}".strip() for action in unknown

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from console import looks
 from console.builders.attempts import bytes_words, came_back
 from console.builders.record import Record
@@ -48,7 +46,7 @@ def conflicts(record: Record, action: Action | None) -> list[Conflict]:
     return []
 
 
-def note(facts: list[EvidenceRow], now: datetime) -> str:
+def note(facts: list[EvidenceRow]) -> str:
     """The line beside the head of the card."""
     count = sum(not fact.claim for fact in facts)
     return f"Strongest first; {count} fact{'' if count == 1 else 's'}" if count else "Strongest first"

@@ -63,7 +63,7 @@ def words_of(event: Event) -> str:
     """Who did what, with the reason that was recorded."""
     said = _verb(event) or _WORDS.get(event.kind, event.kind.replace("_", " ").capitalize())
     text = said.format(step=event.data.get("step") or (event.action.step if event.action else "the call"))
-    who = "" if event.actor_kind in _QUIET or event.actor_kind == "agent" else f"{event.actor}: "
+    who = f"{event.actor}: " if event.actor_kind == "person" and _verb(event) else ""
     reason = event.reason.rstrip(".")
     return f"{who}{text}{'. ' + reason if reason else ''}."
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import CharField, Count, F, Max, Min, Q, QuerySet, Sum
-from django.db.models.functions import Cast
+from django.db.models import Count, F, Max, QuerySet, Sum
 from django.urls import reverse
 
 from console import filters, forms, looks
 from console.access import Visit
-from console.builders import changed, words
+from console.builders import causes, changed, words
+from console.builders.causes import CAUSE, Heap, as_text
 from console.filters import QueueView
 from console.looks import Look
 from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, Tab, Verb
 from console.pages.queue import Group, News, QueuePage, Row
 from recovery.models import HumanTask
-from recovery.rules import messages
 from recovery.rules.policy import LABELS
 from runs.ids import parse_id
 
@@ -31,87 +26,8 @@ log = logging.getLogger(__name__)
 
 MAX_GROUPS = 200
 MAX_ROWS = 25
-CAUSE = ("tenant_id", "workflow_name", "reason_code", "tool")
-Cause = tuple[uuid.UUID, str, str, str]
 
 RECOMMENDED = {"external_outcome_unknown": "reconcile", "postcondition_unproven": "reconcile"}
-
-
-@dataclass
-class Heap:
-    """The tasks of one cause, added up; the money is apart by currency."""
-
-    cause: Cause
-    count: int = 0
-    amounts: list[tuple[int | None, str]] = field(default_factory=list)
-    first: datetime | None = None
-    last: datetime | None = None
-    due: datetime | None = None
-    consequence: int = 0
-    claimed: int = 0
-    claimers: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
-    one_id: uuid.UUID | None = None
-
-    @property
-    def key(self) -> str:
-        """Names the cause in an address and in an id."""
-        return hashlib.sha256(repr([str(part) for part in self.cause]).encode()).hexdigest()[:12]
-
-    def add(self, row: dict[str, Any]) -> None:
-        self.count += row["n"]
-        self.amounts.append((row["money"], row["currency"]))
-        self.first = min(filter(None, (self.first, row["first"])))
-        self.last = max(filter(None, (self.last, row["last"])))
-        self.due = min(filter(None, (self.due, row["due"])))
-        self.consequence = max(self.consequence, row["worst"])
-        self.claimed += row["claimed"]
-        self.claimers |= {name for name in row["claimers"] if name}
-        self.changed |= set(row["answers"])
-        self.one_id = uuid.UUID(row["one_id"])
-
-
-def heaps(tasks: QuerySet[HumanTask]) -> list[Heap]:
-    """The causes of these tasks, the most consequential first, then the most urgent; in one statement."""
-    rows = (
-        tasks.annotate(answer=changed.of_task())
-        .values(*CAUSE, "currency")
-        .annotate(
-            n=Count("pk"),
-            money=Sum("value_minor"),
-            first=Min("opened_at"),
-            last=Max("opened_at"),
-            due=Min("due_at"),
-            worst=Max("consequence"),
-            claimed=Count("pk", filter=Q(state="claimed")),
-            claimers=ArrayAgg("claimed_by__name", filter=Q(state="claimed"), distinct=True, default=[]),
-            answers=ArrayAgg("answer", distinct=True),
-            one_id=Min(_text("pk")),
-        )
-        .order_by("-worst", "due")[: MAX_GROUPS + 1]
-    )
-    found: dict[Cause, Heap] = {}
-    for row in rows:
-        cause: Cause = (row["tenant_id"], row["workflow_name"], row["reason_code"], row["tool"])
-        found.setdefault(cause, Heap(cause)).add(row)
-    return sorted(found.values(), key=lambda heap: (-heap.consequence, heap.due))
-
-
-def _text(field: str) -> Cast:
-    """Ids have no smallest or greatest before PostgreSQL 18; as text they sort the same."""
-    return Cast(field, CharField())
-
-
-def members(tasks: QuerySet[HumanTask], heap: Heap, after: str = "") -> list[HumanTask]:
-    """A page of a cause's tasks and one more; `after` is the id of the last task of the page before."""
-    tenant_id, workflow, reason, tool = heap.cause
-    rows = tasks.filter(tenant_id=tenant_id, workflow_name=workflow, reason_code=reason, tool=tool)
-    last = rows.filter(pk=after).values("consequence", "due_at", "pk").first() if after else None
-    if last is not None:
-        later = Q(due_at__gt=last["due_at"]) | Q(due_at=last["due_at"], pk__gt=last["pk"])
-        rows = rows.filter(Q(consequence__lt=last["consequence"]) | Q(consequence=last["consequence"]) & later)
-    rows = rows.annotate(answer=changed.of_task()).select_related("run", "claimed_by")
-    return list(rows.order_by("-consequence", "due_at", "pk")[: MAX_ROWS + 1])
 
 
 @dataclass(frozen=True)
@@ -138,7 +54,7 @@ def page(
 ) -> QueuePage:
     """The whole queue as `address` says it."""
     tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
-    found = heaps(tasks)
+    found = causes.heaps(tasks, MAX_GROUPS + 1)
     groups, unreadable = _groups(visit, address, tasks, found[:MAX_GROUPS])
     total = sum(heap.count for heap in found)
     return QueuePage(
@@ -155,20 +71,20 @@ def page(
     )
 
 
-def _summary(total: int, causes: int) -> str:
+def _summary(total: int, different: int) -> str:
     if not total:
         return "no tasks"
-    more = f"{words.plural(total, 'task')} in {words.plural(causes, 'cause')}"
-    return f"the first {MAX_GROUPS} causes, {words.plural(total, 'task')}" if causes > MAX_GROUPS else more
+    more = f"{words.plural(total, 'task')} in {words.plural(different, 'cause')}"
+    return f"the first {MAX_GROUPS} causes, {words.plural(total, 'task')}" if different > MAX_GROUPS else more
 
 
 def heading(visit: Visit, address: Address, *, live: Live, news: News | None) -> QueuePage:
     """Only what the polled title line shows."""
     tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
-    causes = tasks.values(*CAUSE).distinct()
+    different = tasks.values(*CAUSE).distinct()
     return QueuePage(
         title=_page_title(address),
-        summary=_summary(tasks.count(), causes.count()),
+        summary=_summary(tasks.count(), different.count()),
         sums=at_risk(tasks),
         tabs=[],
         groups=[],
@@ -222,7 +138,7 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
     claimer = min(heap.claimers, default="")
     return Group(
         key=heap.key,
-        title=cause_title(reason, tool),
+        title=causes.title_of(reason, tool),
         url=single,
         toggle_url=address.to(open="") if heap.key == address.open else opened,
         tenant=visit.named(tenant_id),
@@ -241,12 +157,6 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
         verb=_shared_verb(visit, heap, opened),
         open=False,
     )
-
-
-def cause_title(reason: str, tool: str) -> str:
-    """What failed, in a sentence: the title of a cause."""
-    said = messages.title(reason)
-    return f"{tool}: {said[:1].lower()}{said[1:]}" if tool else said
 
 
 def retry_look(answer: str, reason: str, tool: str) -> Look:
@@ -277,7 +187,7 @@ def _shared_verb(visit: Visit, heap: Heap, opened: str) -> Verb | None:
 def _opened(
     visit: Visit, address: Address, tasks: QuerySet[HumanTask], heap: Heap, built: Group
 ) -> tuple[Group, list[str]]:
-    found = members(tasks, heap, address.after)
+    found = causes.members(tasks, heap, limit=MAX_ROWS + 1, after=address.after)
     shown, unreadable = _rows(visit, found[:MAX_ROWS])
     more = len(found) > MAX_ROWS
     left = heap.count - MAX_ROWS if more and not address.after else 0
@@ -389,5 +299,5 @@ def at_risk(tasks: QuerySet[HumanTask]) -> list[Money]:
 def version(visit: Visit, address: Address) -> tuple[Any, ...]:
     """What the title line and the bar are drawn from, as few numbers: it changes when a task comes, goes or moves."""
     tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
-    found = tasks.aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max(_text("pk")))
+    found = tasks.aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max(as_text("pk")))
     return found["n"], found["moved"], found["newest"]

@@ -13,10 +13,10 @@ from console.access import Visit
 from console.builders import (
     answers,
     attempts,
+    causes,
     evidence,
     history,
     ledger,
-    queue,
     remaining,
     scope,
     verbs,
@@ -24,9 +24,9 @@ from console.builders import (
     worlds,
 )
 from console.builders import record as records
+from console.builders.causes import CAUSE, Heap
 from console.builders.changed import of_task
 from console.builders.operation import of as operation_of
-from console.builders.queue import CAUSE, Heap
 from console.builders.record import Record
 from console.live import minutes_since
 from console.pages import common
@@ -96,7 +96,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         totals=ledger.totals(record),
         attempts=attempts.rows(record, run.client.name),
         evidence=facts,
-        evidence_note=evidence.note(facts, visit.now),
+        evidence_note=evidence.note(facts),
         conflicts=evidence.conflicts(record, seen.action),
         worlds=worlds.card(seen.panel.case, record) if seen.panel.case else None,
         remaining=remaining.rows(record),
@@ -185,7 +185,7 @@ def _crumbs(task: HumanTask) -> list[Link]:
     group = reverse("queue") + filters.query(open=cause.key)
     return [
         Link("Queue", reverse("queue")),
-        Link(queue.cause_title(task.reason_code, task.tool), group),
+        Link(causes.title_of(task.reason_code, task.tool), group),
         Link(words.number(task.number), ""),
     ]
 
@@ -201,8 +201,11 @@ def _recommendation(seen: Panel, recommended: Verb | None) -> str:
 
 
 def _sla(task: HumanTask) -> Sla:
-    ended = f"Resolved {words.clock(task.resolved_at)}." if task.resolved_at else f"Owned by {task.owner_team}."
-    return Sla(task.opened_at, task.due_at, note=ended)
+    if task.resolved_at is None:
+        return Sla(task.opened_at, task.due_at, note=f"Owned by {task.owner_team}.")
+    kept = "in time" if task.resolved_at <= task.due_at else "after it was due"
+    note = f"Resolved {words.clock(task.resolved_at)}, {kept}."
+    return Sla(task.opened_at, task.due_at, note=note, running=False)
 
 
 def _details(visit: Visit, seen: Seen, past: list[Event]) -> Details:

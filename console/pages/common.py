@@ -134,12 +134,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Sla:
-    """The clock of a task: opened, due; the ring shows the share that is left."""
+    """The clock of a task: opened, due; the ring shows the share that is left, while it is `running`."""
 
     opened_at: datetime
     due_at: datetime
     note: str = ""
     tier: str = ""
+    running: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the outside system said: a verdict, how many effects it counted, the record that is ours, in a sentence."""
+    """What the outside system said: a verdict in a word and a sentence, how many effects it counted, and ours."""
 
     verdict: Said
     fact: str

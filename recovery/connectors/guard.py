@@ -32,8 +32,11 @@ class Target:
 
 def check(url: str, *, allow_hosts: list[str]) -> Target:
     """The pinned target for a URL. Raises Forbidden."""
-    parts = urlsplit(url)
-    host, port = (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as wrong:
+        raise Forbidden("The look-up's address cannot be read.") from wrong
     if f"{host}:{port}" in settings.TRUSTED_ENDPOINTS:
         return Target(url, parts.netloc, {})
     if parts.scheme != "https":
@@ -53,7 +56,10 @@ def is_public(text: str) -> bool:
         inner = address.ipv4_mapped or address.sixtofour or _nat64(address)
         if inner is not None:
             return is_public(str(inner))
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+        if address not in _UNICAST:
+            return False
+    special = address.is_multicast or address.is_reserved or address.is_unspecified
+    return address.is_global and not special and not any(address in network for network in _CLOSED)
 
 
 def _public_address(host: str, port: int) -> str:
@@ -67,10 +73,11 @@ def _public_address(host: str, port: int) -> str:
     return sorted(found)[0]
 
 
-_NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Protocol assignments, the old 6to4 relay and documentation: some Python versions call these global.
+_CLOSED = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
 
 
 def _nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if not any(address in network for network in _NAT64):
-        return None
-    return ipaddress.IPv4Address(address.packed[-4:])
+    return ipaddress.IPv4Address(address.packed[-4:]) if address in _NAT64 else None

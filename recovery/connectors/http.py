@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -41,11 +42,16 @@ def reconcile(question: Question) -> Finding:
 
 def judge(document: Any, question: Question, look: Look) -> Finding:
     """Count what is ours and compare its fields. Pure, so that every answer can be tested without a network."""
-    items = document if look.items is None else dig(document, look.items)
-    records = items if isinstance(items, list) else ([] if items in (None, MISSING) else [items])
+    records = _records(document, look)
+    if records is None:
+        return failed("The look-up's answer holds no list of records where one was declared.", raw=document)
     if len(records) > MAX_ITEMS:
         return failed(f"The look-up returned more than {MAX_ITEMS} records, too many to count.")
+    if any(_fill(value, question) in (None, "") for value in look.ours.values()):
+        return failed("The reference to look for is empty, so that nothing could be recognised as ours.")
     ours = [record for record in records if _all_equal(record, look.ours, question)]
+    if not ours and look.items is None and not isinstance(document, list):
+        return failed("The look-up answered with one record, and it is not ours.", raw=document)
     if not ours:
         return Finding("absent", f"{len(records)} records listed, none of them is ours.", count=0, raw=records[:3])
     if len(ours) > 1:
@@ -53,9 +59,18 @@ def judge(document: Any, question: Question, look: Look) -> Finding:
     return _judge_one(ours[0], question, look)
 
 
+def _records(document: Any, look: Look) -> list[Any] | None:
+    """What was listed; None for an answer that is no list: to find nothing in an error page proves nothing."""
+    items = document if look.items is None else dig(document, look.items)
+    if isinstance(items, list):
+        return items if all(isinstance(item, dict) for item in items) else None
+    return [] if items is None and look.items is not None else ([items] if isinstance(items, dict) else None)
+
+
 def _judge_one(record: Any, question: Question, look: Look) -> Finding:
     external_id = dig(record, look.external_id)
-    name = str(external_id)[:200] if isinstance(external_id, (str, int)) else ""
+    named = isinstance(external_id, (str, int)) and not isinstance(external_id, bool)
+    name = str(external_id)[:200] if named else ""
     if look.processing is not None and _holds(look.processing, record):
         return Finding("processing", f"{name or 'A record'} is still being processed.", 1, name, record, record)
     if not name:
@@ -78,7 +93,7 @@ def _fetch(question: Question, look: Look) -> Any:
     base = (question.connector.base_url or "").rstrip("/")
     target = guard.check(base + _path(look.path, question), allow_hosts=question.connector.allow_hosts)
     query = {name: str(_fill(value, question)) for name, value in look.query.items()}
-    headers = {"Host": target.host, "Accept": "application/json", **_secret(question)}
+    headers = {"Host": target.host, "Accept": "application/json", "Accept-Encoding": "identity", **_secret(question)}
     timeout = question.connector.timeout_seconds
     with (
         httpx.Client(follow_redirects=False, trust_env=False, timeout=timeout) as client,
@@ -86,13 +101,16 @@ def _fetch(question: Question, look: Look) -> Any:
     ):
         if reply.status_code != 200:
             raise _Unusable(f"The look-up answered {reply.status_code}.")
-        return _json(_capped(reply))
+        return _json(_capped(reply, time.monotonic() + timeout))
 
 
-def _capped(reply: httpx.Response) -> bytes:
+def _capped(reply: httpx.Response, deadline: float) -> bytes:
+    """The body as it is sent, within a size and a time: no endless and no packed one holds the worker (F040)."""
     body = b""
-    for chunk in reply.iter_bytes():
+    for chunk in reply.iter_raw():
         body += chunk
+        if time.monotonic() > deadline:
+            raise _Unusable("The look-up did not finish in time.")
         if len(body) > guard.MAX_REPLY_BYTES:
             raise _Unusable("The look-up's answer is too large.")
     return body

@@ -15,7 +15,7 @@ def retry_delay(attempts: int, asked: float | None, spread: float) -> float:
     """
     if asked is not None:
         return asked
-    ceiling = min(CAP_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** (attempts - 1))
+    ceiling = min(CAP_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(attempts - 1, 30))
     return max(0.1, ceiling * spread)
 
 

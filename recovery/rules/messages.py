@@ -76,7 +76,8 @@ _FOR_MODEL: dict[str, str] = {
     "resource_not_found": "The target does not exist.",
     "invalid_tool_result": "The tool's answer could not be used.",
     "user_input_required": "The requester must change the request first.",
-    "external_outcome_unknown": "It is not known whether an earlier call took effect. Say neither that it did nor that it did not.",
+    "external_outcome_unknown": "It is not known whether an earlier call took effect. "
+    "Say neither that it did nor that it did not.",
 }
 
 

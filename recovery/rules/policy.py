@@ -71,7 +71,7 @@ def find(at: Situation, name: str) -> Verb:
 
 
 def retry_safe(at: Situation) -> tuple[str, str, str]:
-    """(answer, sentence, rule) to the question whether sending again is safe; the answer is a key of the look table."""
+    """Whether sending again is safe: (answer, sentence, rule); the answer is a key of the look table."""
     if at.evidence is None:
         return "not_applicable", "No call of this task is open.", ""
     answer = decide(at.evidence._replace(gate="open"))
@@ -151,6 +151,8 @@ def _retry(at: Situation) -> Verb:
         return barred
     if at.evidence is None or at.settled:
         return _blocked("retry", "settled", "no call is open, so there is nothing to send.")
+    if at.check_under_way:
+        return _blocked("retry", "look", "a check is under way; its answer comes first.")
     answer = decide(at.evidence._replace(gate="open"))
     if answer.action is not Action.RETRY:
         _, sentence, rule = retry_safe(at)

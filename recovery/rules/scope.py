@@ -1,4 +1,4 @@
-"""Whether a proposed call stays inside what its run was authorized to touch. Pure (DESIGN: policy before dispatch)."""
+"""Whether a proposed call stays inside what its run may touch. Pure (DESIGN: policy before dispatch)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steadyhand.paths import dig
 def breach(
     scope: dict[str, Any], tool: Tool, arguments: dict[str, Any], clock: Callable[[], datetime]
 ) -> tuple[str, str] | None:
-    """(field, sentence) of the first way in which the call exceeds its scope, or None; asks the clock only if it ends."""
+    """The first way in which the call exceeds its scope, (field, sentence); asks the clock only if it ends."""
     ends = scope.get("expires_at")
     if ends is not None and datetime.fromisoformat(ends) <= clock():
         return "scope", "the authorization of this run has ended"

@@ -1,4 +1,4 @@
-"""Telling a worker that a row waits for it. The row is the work: a lost message costs one sweep period (C05, F055)."""
+"""Telling a worker that a row waits. The row is the work: a lost message costs one sweep period (C05, F055)."""
 
 from __future__ import annotations
 

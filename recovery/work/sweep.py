@@ -129,7 +129,7 @@ def _decay_claims(run: Run) -> int:
 
 
 def _nudge(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
-    """Ring again for decisions whose message was lost or whose worker died; claimed set-based, two sweeps share none."""
+    """Ring again where a message was lost or a worker died; rows are claimed, so that two sweeps share none."""
     with wall.within(tenant_id):
         now = read_clock()
         waits = Q(state="requested") | Q(state="running", lease_until__lte=now)

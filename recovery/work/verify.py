@@ -48,7 +48,7 @@ def prove(
         started_at=started_at,
     )
     if not (ours and current) or action.settled_at is not None:
-        settle.contradicted(run, action, actor)
+        settle.ask_if_contradicted(run, action, actor)
         record.write_event(run, "late_look", actor, action=action, reason=finding.fact, data={"verdict": verdict})
         return
     Action.objects.filter(pk=action.pk).update(verdict=verdict)

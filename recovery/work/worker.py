@@ -1,6 +1,6 @@
 """Carrying out one decision: take the lease, ask the outside world without a transaction, conclude under the fence.
 
-Killed anywhere, it leaves a row whose lease runs out: the sweep rings again, and a look-up is only a read (F014, F015).
+Killed anywhere, it leaves a row whose lease runs out: the sweep rings again; a look is only a read (F014, F015).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEASE_GRACE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Ticket:
-    """A lease on a decision, and the question that it orders: about the action as it stood after `asked_after` tries."""
+    """A lease on a decision, and the question it orders about the action as it stood after `asked_after` tries."""
 
     tenant_id: uuid.UUID
     decision_id: uuid.UUID
@@ -93,7 +93,7 @@ def _lease(action: Action) -> datetime:
 
 
 def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None:
-    """The decision ends undone, with its audit row, and the call gets its next step anew: nothing may be forgotten."""
+    """The decision ends undone, with its audit row, and the call gets its next step anew: nothing is forgotten."""
     _end(decision, "refused", sentence)
     data = {"verb": decision.verb, "decision": str(decision.pk)}
     record.write_event(run, "refused", _actor(decision), action=action, reason=sentence, data=data)

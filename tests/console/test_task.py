@@ -12,7 +12,7 @@ from django.test import Client
 from recovery import panel
 from recovery.connectors.base import Finding
 from recovery.models import Decision, HumanTask
-from recovery.work import decisions, worker
+from recovery.work import decisions, sweep, worker
 from recovery.work.decisions import Order
 from runs import wall
 from tests import factories
@@ -336,3 +336,71 @@ def test_a_get_changes_nothing(house: House, sign_in: SignIn) -> None:
     for page in ("claim/", "release/", "comment/"):
         assert omar.get(address(case) + page).status_code == 405
     assert (case.run.version, case.task().version) == before
+
+
+# --- what each kind of task says ------------------------------------------------------------------------------
+
+
+def exhausted(case: Case) -> None:
+    for _ in range(3):
+        factories.rate_limit(case, "apply_credit", retry_after=0)
+        factories.advance_clock(minutes=1)
+
+
+def refused_connection(case: Case) -> None:
+    factories.refuse(case, status=401)
+
+
+def lost_lease(case: Case) -> None:
+    factories.propose(case)
+    factories.advance_clock(minutes=3)
+    sweep.sweep(ring=lambda decision_id: None)
+
+
+def broken_reply(case: Case) -> None:
+    factories.report(case, factories.propose(case), factories.reply({"odd": True}))
+
+
+@pytest.mark.parametrize(
+    ("happens", "failed", "changed"),
+    [
+        (exhausted, "apply_credit: 429 rate limited", "Did anything change? No"),
+        (refused_connection, "apply_credit: 401 refused", "Did anything change? No"),
+        (lost_lease, "apply_credit: no report before the lease ended", "Outcome unknown: one apply_credit"),
+        (broken_reply, "apply_credit: 200 reply proves nothing", "Outcome unknown: one apply_credit"),
+    ],
+)
+def test_the_page_never_says_more_than_is_proven(
+    house: House, sign_in: SignIn, happens: Callable[[Case], None], failed: str, changed: str
+) -> None:
+    case = factories.open_run(house.agent)
+    happens(case)
+    alice = sign_in("alice")
+    said = plain(text(alice, address(case)))
+    assert failed in said
+    assert changed in said
+    unknown = "Outcome unknown" in said
+    assert ("What may have happened" in said) == unknown
+    assert ("may have happened. Its task stays open" in plain(text(alice, f"{address(case)}cancel/"))) == unknown
+
+
+def test_a_call_that_waits_for_an_approval_was_not_sent(house: House, sign_in: SignIn) -> None:
+    factories.register(house.agent, factories.billing_manifest(value_threshold=1000))
+    case = factories.open_run(house.agent)
+    factories.propose(case)
+    alice = sign_in("alice")
+    said = plain(text(alice, address(case)))
+    assert "apply_credit: waits for an approval Nothing was sent." in said
+    assert "After approval" in said
+    assert "No call was permitted." in said
+    assert "Waiting for approval 1" in plain(text(alice, "/"))
+
+
+def test_a_task_of_a_cancelled_run_still_shows_what_is_unknown(house: House, sign_in: SignIn) -> None:
+    case = factories.unknown_credit(house.agent)
+    decisions.cancel(order(house, "alice", case))
+    said = plain(text(sign_in("alice"), address(case)))
+    assert "Outcome unknown: one apply_credit of 120.00 EUR may exist" in said
+    assert "We are checking whether one step had already been done." in said
+    assert "Blocked: the run has ended" in said
+    assert "draft_reply Planned" not in said[said.index("Remaining work") :]

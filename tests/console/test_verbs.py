@@ -354,7 +354,7 @@ def test_F117_the_slower_of_two_people_reads_who_did_what(case: Case, sign_in: S
     assert click(omar, case, "claim").status_code == 303
     response = alice.post(address(case, "reconcile"), marks)
     assert response.status_code == 409
-    assert re.search(r"Omar chose claim at \d\d:\d\d:\d\d UTC; .* Nothing was sent\.", said(response))
+    assert re.search(r"Omar chose “Claim” at \d\d:\d\d:\d\d UTC, .* sent nothing\.", said(response))
     assert decided(case, verb="reconcile") == []
     assert "Typed by alice.</textarea>" in response.content.decode()
     assert "Blocked: Omar holds this task until" in said(response)
@@ -403,7 +403,7 @@ def test_F119_a_sheet_whose_evidence_moved_sends_nothing(case: Case, sign_in: Si
         )  # fmt: skip
     response = omar.post(address(case, "reconcile"), marks)
     assert response.status_code == 409
-    assert "The evidence has changed since this page was drawn. Nothing was sent." in said(response)
+    assert "The facts have changed since this page was drawn. Your click changed and sent nothing." in said(response)
     assert "The look-up did not answer in time." in said(response)
     assert "Before the callback</textarea>" in response.content.decode()
     assert decided(case) == []

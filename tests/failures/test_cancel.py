@@ -108,6 +108,23 @@ def test_F135_later_evidence_moves_the_reason_and_never_the_outcome(
     assert len(tries(case)) == 1
 
 
+def test_F135_a_late_reply_that_contradicts_a_cancelled_nothing_corrects_what_is_said(
+    opened: Opener, looks: Looks
+) -> None:
+    case = opened(in_flight_seconds=20, lag_seconds=5)
+    permit = propose(case)
+    report(case, permit, timed_out())
+    cancel(case)
+    looks.say(ABSENT)
+    advance_clock(seconds=25)
+    look(case)
+    assert "Nothing was changed" in case.run.customer_message
+    report(case, permit, CREDIT_DONE)
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
+    assert "Nothing was changed" not in case.run.customer_message
+    assert open_tasks(case) == [("duplicate_effect", "conflicting_evidence")]
+
+
 def test_F135_a_contradiction_after_the_cancel_stays_with_a_person(opened: Opener, looks: Looks) -> None:
     case = opened()
     lose_the_reply(case)

@@ -1,4 +1,4 @@
-"""Calls that did not take effect and are made again: by one owner, as often as allowed, never too early (FAULTS B, F)."""
+"""Calls without effect that are made again: by one owner, as often as allowed, never too early (FAULTS B, F)."""
 
 import pytest
 

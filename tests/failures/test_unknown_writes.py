@@ -260,6 +260,8 @@ def test_F028_a_late_reply_after_the_second_try_succeeded_opens_a_task(lost: Cas
     late = again.model_copy(update={"attempt_id": str(first.pk), "fence": first.fence})
     report(lost, late, reply({"credit_id": "cr_1"}))
     assert open_tasks(lost) == [("duplicate_effect", "conflicting_evidence")]
+    succeed(lost, "draft_reply")
+    assert finish(lost).reason_code == "conflicting_evidence"
 
 
 def test_F103_a_deadline_that_passes_in_flight_is_neither_failure_nor_success(opened: Opener, looks: Looks) -> None:

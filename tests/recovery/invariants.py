@@ -18,7 +18,8 @@ QUERIES = {
           AND NOT EXISTS (SELECT FROM runs_attempt a WHERE a.run_id = r.id AND a.ended_at IS NULL)
           AND NOT EXISTS (SELECT FROM runs_action a WHERE a.run_id = r.id AND a.due_at IS NOT NULL)
           AND NOT EXISTS (SELECT FROM recovery_humantask t WHERE t.run_id = r.id AND {OPEN_TASK})
-          AND NOT EXISTS (SELECT FROM recovery_decision d WHERE d.run_id = r.id AND d.state IN ('requested', 'running'))
+          AND NOT EXISTS (SELECT FROM recovery_decision d
+                          WHERE d.run_id = r.id AND d.state IN ('requested', 'running'))
     """,
     "I2: a run rests escalated without an open task": f"""
         SELECT r.id FROM runs_run r WHERE r.state = 'escalated'
@@ -26,7 +27,8 @@ QUERIES = {
     """,
     "I2: an unknown write that no look and no person will settle": f"""
         SELECT a.id FROM runs_action a
-        WHERE a.state IN ('unknown', 'probing', 'absent', 'probe_failed', 'processing', 'partial') AND a.due_at IS NULL
+        WHERE a.state IN ('unknown', 'probing', 'absent', 'probe_failed', 'processing', 'partial')
+          AND a.due_at IS NULL
           AND NOT EXISTS (SELECT FROM recovery_humantask t WHERE t.action_id = a.id AND {OPEN_TASK})
           AND NOT EXISTS (SELECT FROM recovery_decision d
                           WHERE d.action_id = a.id AND d.state IN ('requested', 'running'))
@@ -44,7 +46,8 @@ QUERIES = {
         WHERE r.state IN ('completed', 'failed') AND a.settled_at IS NULL
     """,
     "I7: more than one end": """
-        SELECT run_id FROM runs_event WHERE kind IN ('completed', 'failed', 'cancelled') GROUP BY run_id HAVING count(*) > 1
+        SELECT run_id FROM runs_event WHERE kind IN ('completed', 'failed', 'cancelled')
+        GROUP BY run_id HAVING count(*) > 1
     """,
     "I8: the calls in flight are miscounted": """
         SELECT r.id FROM runs_run r WHERE r.in_flight <> (

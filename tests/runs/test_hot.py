@@ -1,4 +1,4 @@
-"""The hot path, counted at the wire: one round trip and one commit each, and little more where evidence must be read."""
+"""The hot path, counted at the wire: one round trip and one commit each, and what it costs to read the evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, close_old_connections, connection
 from steadyhand.contract import Permit
 
-from recovery import intake
+from recovery import intake, permits
 from recovery.clients import NotAuthenticated, issue_client, parse_token
 from recovery.intake import NotFound
 from runs import definitions, hot, wall
@@ -32,6 +32,7 @@ from tests.factories import (
     report,
     succeed,
     timed_out,
+    turn,
 )
 from tests.recovery.stories import actions, effects, kinds, standing, tries
 from tests.runs.wire import Talk, listening
@@ -260,6 +261,53 @@ def test_the_quick_report_writes_once_when_all_guards_hold(case: Case) -> None:
     assert settle(case, permit)["step"] is None
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "goal = 'cancel'",
+        "state = 'verifying'",
+        "state = 'escalated'",
+        "state = 'cancelling'",
+        "state = 'recovering'",
+        "tool_calls = max_tool_calls",
+        "elapses_at = app_now()",
+        "deadline_at = app_now()",
+    ],
+)
+def test_the_quick_permit_writes_nothing_when_any_guard_fails(case: Case, change: str) -> None:
+    spoil(case, "runs_run", change)
+    before = snapshot(case)
+    assert quick(case) is None
+    assert snapshot(case) == before
+
+
+def test_the_quick_permit_waits_for_an_open_write(case: Case) -> None:
+    report(case, propose(case), reply({}, status=429))
+    turn(case)
+    before = snapshot(case)
+    for tool, changes in (("draft_reply", {}), ("apply_credit", {"amount_minor": 1}), ("apply_credit", {})):
+        assert quick(case, tool, ARGUMENTS[tool] | changes) is None
+    assert snapshot(case) == before
+
+
+def test_the_quick_permit_knows_what_a_call_really_depends_on(agent: Agent) -> None:
+    made = billing_manifest()
+    next(tool for tool in made["tools"] if tool["name"] == "draft_reply")["after"] = ["load_invoice"]
+    register(agent, made)
+    case = open_run(agent)
+    propose(case)
+    turn(case)
+    assert propose(case, "load_invoice").answer == "wait"
+    assert propose(case, "draft_reply").answer == "execute"
+
+
+def quick(case: Case, tool: str = "apply_credit", arguments: dict[str, Any] | None = None) -> Permit | None:
+    facts = definitions.facts(case.tenant.pk, case.run_id)
+    assert facts is not None
+    proposal = intake.Proposal(workflow_id="w", tool=tool, arguments=arguments or ARGUMENTS[tool])
+    return permits.quickly(case.agent.who, permits.prepare(facts, case.run_id, proposal), request_id="t")
+
+
 def settle(case: Case, permit: Permit) -> hot.Row:
     """SETTLE itself, with nothing before it that could notice."""
     who, facts = case.agent.who, definitions.facts(case.tenant.pk, case.run_id)
@@ -290,7 +338,8 @@ def test_F061_a_connection_that_the_server_closed_is_replaced_with_the_next_requ
 ) -> None:
     with psycopg.connect(dsn_super, autocommit=True) as above:
         above.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'steadyhand_app' AND datname = current_database()"
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE usename = 'steadyhand_app' AND datname = current_database()"
         )
     with pytest.raises(OperationalError):
         propose(case)

@@ -32,8 +32,10 @@ CANARIES = [
     "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 ]
 SECRET_FIELDS = [
-    "password", "new_password", "passwd", "client_secret", "secretKey", "api_key", "apiKey", "api-key", "access_token",
-    "Authorization", "cookie", "Set-Cookie", "credentials", "private_key", "cvv", "cvc", "pin", "otp", "ssn", "session_id",
+    "password", "new_password", "passwd", "client_secret", "secretKey", "api_key", "apiKey", "api-key",
+    "access_token", "Authorization", "cookie", "Set-Cookie", "credentials", "private_key", "cvv", "cvc", "pin",
+    "otp", "ssn",
+    "session_id",
     "card_number", "cardNumber", "iban", "refresh_token", "X-Api-Key",
 ]  # fmt: skip
 PLAIN = [

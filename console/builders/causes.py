@@ -1,0 +1,103 @@
+"""Causes: what open tasks have in common (tenant, workflow, reason, tool), added up, and the tasks behind one."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import CharField, Count, Max, Min, Q, QuerySet, Sum
+from django.db.models.functions import Cast
+
+from console.builders import changed
+from recovery.models import HumanTask
+from recovery.rules import messages
+
+CAUSE = ("tenant_id", "workflow_name", "reason_code", "tool")
+Cause = tuple[uuid.UUID, str, str, str]
+
+
+@dataclass
+class Heap:
+    """The tasks of one cause, added up; the money is apart by currency."""
+
+    cause: Cause
+    count: int = 0
+    amounts: list[tuple[int | None, str]] = field(default_factory=list)
+    first: datetime | None = None
+    last: datetime | None = None
+    due: datetime | None = None
+    consequence: int = 0
+    claimed: int = 0
+    claimers: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    one_id: uuid.UUID | None = None
+
+    @property
+    def key(self) -> str:
+        """Names the cause in an address and in an id."""
+        return hashlib.sha256(repr([str(part) for part in self.cause]).encode()).hexdigest()[:12]
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.count += row["n"]
+        self.amounts.append((row["money"], row["currency"]))
+        self.first = min(filter(None, (self.first, row["first"])))
+        self.last = max(filter(None, (self.last, row["last"])))
+        self.due = min(filter(None, (self.due, row["due"])))
+        self.consequence = max(self.consequence, row["worst"])
+        self.claimed += row["claimed"]
+        self.claimers |= {name for name in row["claimers"] if name}
+        self.changed |= set(row["answers"])
+        self.one_id = uuid.UUID(row["one_id"])
+
+
+def title_of(reason: str, tool: str) -> str:
+    """What failed, in a sentence: the title of a cause."""
+    said = messages.title(reason)
+    return f"{tool}: {said[:1].lower()}{said[1:]}" if tool else said
+
+
+def heaps(tasks: QuerySet[HumanTask], limit: int) -> list[Heap]:
+    """The causes of these tasks, the most consequential first, then the most urgent; in one statement."""
+    rows = (
+        tasks.annotate(answer=changed.of_task())
+        .values(*CAUSE, "currency")
+        .annotate(
+            n=Count("pk"),
+            money=Sum("value_minor"),
+            first=Min("opened_at"),
+            last=Max("opened_at"),
+            due=Min("due_at"),
+            worst=Max("consequence"),
+            claimed=Count("pk", filter=Q(state="claimed")),
+            claimers=ArrayAgg("claimed_by__name", filter=Q(state="claimed"), distinct=True, default=[]),
+            answers=ArrayAgg("answer", distinct=True),
+            one_id=Min(as_text("pk")),
+        )
+        .order_by("-worst", "due")[:limit]
+    )
+    found: dict[Cause, Heap] = {}
+    for row in rows:
+        cause: Cause = (row["tenant_id"], row["workflow_name"], row["reason_code"], row["tool"])
+        found.setdefault(cause, Heap(cause)).add(row)
+    return sorted(found.values(), key=lambda heap: (-heap.consequence, heap.due))
+
+
+def members(tasks: QuerySet[HumanTask], heap: Heap, *, limit: int, after: str = "") -> list[HumanTask]:
+    """The next tasks of a cause; `after` is the id of the last task of the page before."""
+    tenant_id, workflow, reason, tool = heap.cause
+    rows = tasks.filter(tenant_id=tenant_id, workflow_name=workflow, reason_code=reason, tool=tool)
+    last = rows.filter(pk=after).values("consequence", "due_at", "pk").first() if after else None
+    if last is not None:
+        later = Q(due_at__gt=last["due_at"]) | Q(due_at=last["due_at"], pk__gt=last["pk"])
+        rows = rows.filter(Q(consequence__lt=last["consequence"]) | Q(consequence=last["consequence"]) & later)
+    rows = rows.annotate(answer=changed.of_task()).select_related("run", "claimed_by")
+    return list(rows.order_by("-consequence", "due_at", "pk")[:limit])
+
+
+def as_text(field: str) -> Cast:
+    """Ids have no smallest or greatest before PostgreSQL 18; as text they sort the same."""
+    return Cast(field, CharField())

@@ -1,0 +1,33 @@
+"""Doing things at the same moment on connections of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.db import connections
+
+
+def at_once(*jobs: Callable[[], Any]) -> list[Any]:
+    """Run all jobs together, each in a thread with a connection of its own; an exception is a result too."""
+    start = threading.Barrier(len(jobs))
+
+    def run(job: Callable[[], Any]) -> Any:
+        connections["default"].ensure_connection()
+        start.wait(timeout=20)
+        try:
+            return job()
+        except Exception as raised:
+            return raised
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return [future.result(timeout=60) for future in [pool.submit(run, job) for job in jobs]]
+
+
+def answers(results: Sequence[Any]) -> list[str]:
+    """What permits and reports answered, sorted; any exception by its name."""
+    return sorted(getattr(result, "answer", type(result).__name__) for result in results)

@@ -1,0 +1,270 @@
+"""From rows to evidence (DECISIONS 2): who speaks, what clears a verdict, when a look is final and a key live."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from steadyhand.manifest import Tool
+
+from recovery.rules import assembly
+from recovery.rules.assembly import Fact, Known, Try, finalize
+from recovery.rules.decide import decide
+
+T0 = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
+LOOK = {"path": "/x", "ours": {"ref": "{action_id}"}, "external_id": "id"}
+BOUNDED = {
+    "connector": "c",
+    "look": LOOK,
+    "max_in_flight_seconds": 20,
+    "max_visibility_lag_seconds": 5,
+    "max_looks": 3,
+}
+KEY = {"kind": "key", "header": "Idempotency-Key"}
+
+
+def tool(effect: str = "write", **promises: Any) -> Tool:
+    return Tool.model_validate(
+        {"name": "t", "effect": effect, "reconcile": BOUNDED, "timeout_seconds": 10} | promises
+    )
+
+
+def known(*observed: str | None, facts: tuple[Fact, ...] = (), of: Tool | None = None, **changes: Any) -> Known:
+    """An action with one try for each observation."""
+    tries = tuple(Try(number, said, T0 if said else None) for number, said in enumerate(observed, 1))
+    usual = Known(
+        tool=of or tool(), connector_kind="http", tries=tries, facts=facts, goal="forward", looks_made=0, due_at=None,
+        first_dispatched_at=T0, max_attempts=3, budget_left=True, deadline_at=None, next_due_at=None,
+        over_threshold=False, gate_open=True, never_again=False,
+    )  # fmt: skip
+    return replace(usual, **changes)
+
+
+def fact(verdict: str, after: int = 1, kind: str = "probe") -> Fact:
+    return Fact(kind, verdict, after, T0)
+
+
+def seen(about: Known, at: float = 0) -> tuple[str, str]:
+    evidence = assembly.assemble(about, T0 + timedelta(seconds=at))
+    return evidence.observation, evidence.verdict
+
+
+# --- the least certain attempt speaks -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        ((), "not_sent"),
+        ((None,), "unknown"),
+        (("ok_valid",), "ok_valid"),
+        (("transient_reject", "ok_valid"), "ok_valid"),
+        (("transient_reject", "transient_reject"), "transient_reject"),
+        (("not_sent", "permanent_reject"), "permanent_reject"),
+        (("unknown", "ok_valid"), "unknown"),
+        (("unknown", "permanent_reject"), "unknown"),
+        (("unknown", "transient_reject", None), "unknown"),
+        (("ok_invalid", "unknown"), "ok_invalid"),
+        (("unknown", "ok_invalid"), "ok_invalid"),
+        (("transient_reject", None), "unknown"),
+    ],
+)
+def test_the_least_certain_attempt_speaks_for_a_write(observed: tuple[str | None, ...], expected: str) -> None:
+    assert seen(known(*observed))[0] == expected
+
+
+@pytest.mark.parametrize(
+    "observed", [("unknown", "ok_valid"), ("transient_reject", "ok_valid"), ("ok_invalid", "ok_valid")]
+)
+def test_the_latest_attempt_speaks_for_a_read(observed: tuple[str, ...]) -> None:
+    assert seen(known(*observed, of=tool("read")))[0] == "ok_valid"
+
+
+def test_a_final_absence_settles_every_attempt_before_it() -> None:
+    proven = (fact("absent_final", after=1),)
+    assert seen(known("unknown", "ok_valid", facts=proven))[0] == "ok_valid"
+    assert seen(known("unknown", "transient_reject", facts=proven))[0] == "transient_reject"
+    assert seen(known("unknown", "unknown", facts=proven))[0] == "unknown"
+    assert seen(known("unknown", facts=proven)) == ("unknown", "absent_final")
+
+
+def test_a_valid_reply_settles_every_attempt_under_the_same_live_key() -> None:
+    live = tool(idempotency={**KEY, "retention_seconds": "unlimited"})
+    assert seen(known("unknown", "ok_valid", of=live))[0] == "ok_valid"
+
+
+# --- what was learned ---------------------------------------------------------------------------------------
+
+
+def test_each_dispatch_clears_the_verdict() -> None:
+    facts = (fact("absent_final", after=1),)
+    assert seen(known("unknown", facts=facts))[1] == "absent_final"
+    assert seen(known("unknown", None, facts=facts))[1] == "none"
+    assert seen(known("unknown", "unknown", facts=(*facts, fact("absent", after=2))))[1] == "absent"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ((), "none"),
+        (("none",), "none"),
+        (("probe_failed",), "probe_failed"),
+        (("absent", "probe_failed"), "absent"),
+        (("absent", "present"), "present"),
+        (("present", "absent"), "present"),
+        (("absent", "processing"), "processing"),
+        (("processing", "absent"), "absent"),
+        (("absent", "absent_final"), "absent_final"),
+        (("present", "present_final"), "present_final"),
+        (("conflict", "present_final"), "conflict"),
+        (("present", "absent_final"), "conflict"),
+        (("absent_final", "present_final"), "conflict"),
+        (("partial", "absent_final"), "conflict"),
+        (("partial", "partial_final"), "partial_final"),
+    ],
+)
+def test_F043_what_was_learned_adds_up_and_contradictions_are_a_conflict(
+    verdicts: tuple[str, ...], expected: str
+) -> None:
+    assert seen(known("unknown", facts=tuple(fact(verdict) for verdict in verdicts)))[1] == expected
+
+
+def test_F028_an_effect_of_a_try_that_had_been_disproven_is_a_conflict_for_ever() -> None:
+    late = (fact("absent_final", after=1), fact("present", after=1, kind="late_report"))
+    assert seen(known("unknown", None, facts=late))[1] == "conflict"
+    assert seen(known("unknown", "ok_valid", facts=late))[1] == "conflict"
+
+
+def test_an_effect_of_a_later_try_contradicts_nothing() -> None:
+    facts = (fact("absent_final", after=1), fact("present_final", after=2))
+    assert seen(known("unknown", "unknown", facts=facts))[1] == "present_final"
+
+
+# --- when a look is final -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("started", "final"), [(-1, False), (0, False), (24.999, False), (25, True), (1e6, True)])
+def test_F025_a_look_is_final_from_the_bound_on(started: float, final: bool) -> None:
+    bound = assembly.final_from(tool(), T0)
+    at = T0 + timedelta(seconds=started)
+    assert (finalize("absent", started_at=at, final_at=bound) == "absent_final") == final
+
+
+@pytest.mark.parametrize("missing", ["max_in_flight_seconds", "max_visibility_lag_seconds"])
+def test_F041_without_a_bound_nothing_is_final(missing: str) -> None:
+    assert assembly.final_from(tool(reconcile=BOUNDED | {missing: None}), T0) is None
+
+
+def test_bounds_of_zero_make_every_look_final() -> None:
+    zero = BOUNDED | {"max_in_flight_seconds": 0, "max_visibility_lag_seconds": 0}
+    assert assembly.final_from(tool(reconcile=zero), T0) == T0
+
+
+def test_while_a_try_is_under_way_no_look_is_final() -> None:
+    assert assembly.final_from(tool(), assembly.uncertain_since(known("unknown", None))) is None
+
+
+@pytest.mark.parametrize("verdict", ["conflict", "processing", "probe_failed"])
+def test_what_time_cannot_settle_is_never_final(verdict: str) -> None:
+    assert finalize(verdict, started_at=T0, final_at=T0) == verdict
+
+
+# --- whether a key is live ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("promise", "at", "expected"),
+    [
+        ({"kind": "none"}, 0, "none"),
+        ({"kind": "natural"}, 1e9, "live"),
+        ({**KEY, "retention_seconds": "unlimited"}, 1e9, "live"),
+        (KEY, 0, "none"),  # no retention declared: no promise
+        ({**KEY, "retention_seconds": 100, "compares_arguments": False}, 0, "none"),
+        ({**KEY, "retention_seconds": 100}, 0, "live"),
+        ({**KEY, "retention_seconds": 100}, 64.9, "live"),  # 10 timeout + 20 in flight + 5 skew
+        ({**KEY, "retention_seconds": 100}, 65, "expired"),
+        ({**KEY, "retention_seconds": 100}, 1000, "expired"),
+    ],
+)
+def test_F027_F046_a_key_is_live_while_every_copy_would_land_within_its_retention(
+    promise: dict[str, Any], at: float, expected: str
+) -> None:
+    about = known("unknown", of=tool(idempotency=promise))
+    assert assembly.live_key(about, T0 + timedelta(seconds=at)) == expected
+
+
+def test_F027_a_key_without_a_declared_flight_time_is_no_live_key() -> None:
+    unbounded = tool(
+        idempotency={**KEY, "retention_seconds": 1000}, reconcile=BOUNDED | {"max_in_flight_seconds": None}
+    )
+    assert assembly.live_key(known("unknown", of=unbounded), T0) == "none"
+    alone = tool(idempotency={**KEY, "retention_seconds": 1000}, reconcile=None)
+    assert assembly.live_key(known("unknown", of=alone), T0) == "none"
+
+
+# --- the rest of the fields ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "due", "expected"), [(0, None, "later"), (0, 0, "due"), (0, 1, "later"), (3, 0, "spent")]
+)
+def test_looks_are_due_later_or_spent(made: int, due: float | None, expected: str) -> None:
+    due_at = None if due is None else T0 + timedelta(seconds=due)
+    assert assembly.looks_of(known("unknown", looks_made=made, due_at=due_at), T0) == expected
+
+
+def test_a_connector_that_a_person_speaks_for_is_no_look_up() -> None:
+    assert not assembly.reconcilable(known("unknown", connector_kind="manual"))
+    assert not assembly.reconcilable(known("unknown", of=tool(reconcile=None)))
+
+
+def test_over_the_threshold_a_reply_is_no_proof_where_a_look_can_be_had() -> None:
+    assert assembly.assemble(known("ok_valid", over_threshold=True), T0).proof == "look"
+    assert assembly.assemble(known("ok_valid", over_threshold=True, of=tool(reconcile=None)), T0).proof == "reply"
+
+
+def test_attempts_end_at_the_ceiling_and_with_a_permanent_refusal() -> None:
+    assert assembly.assemble(known("unknown", "unknown"), T0).attempts_left
+    assert not assembly.assemble(known("unknown", "unknown", "unknown"), T0).attempts_left
+    assert not assembly.assemble(known("unknown", never_again=True), T0).attempts_left
+
+
+def test_F032_a_retry_that_would_fall_due_after_the_deadline_is_past_it() -> None:
+    about = known("transient_reject", deadline_at=T0 + timedelta(seconds=60))
+    assert not assembly.assemble(about, T0).past_deadline
+    assert assembly.assemble(replace(about, next_due_at=T0 + timedelta(seconds=61)), T0).past_deadline
+    assert assembly.assemble(about, T0 + timedelta(seconds=61)).past_deadline
+
+
+VERDICTS = ("none", "present", "absent", "absent_final", "processing", "conflict", "probe_failed", "present_final")
+OBSERVED = ("unknown", "ok_valid", "ok_invalid", "transient_reject", "permanent_reject", "not_sent", None)
+
+
+@given(
+    st.lists(st.sampled_from(OBSERVED), max_size=4),
+    st.lists(st.tuples(st.sampled_from(VERDICTS), st.integers(0, 4)), max_size=4),
+    st.floats(0, 1e6),
+)
+def test_whatever_is_known_can_be_decided(observed: list[Any], facts: list[Any], at: float) -> None:
+    about = known(*observed, facts=tuple(fact(verdict, after) for verdict, after in facts))
+    assert decide(assembly.assemble(about, T0 + timedelta(seconds=at))).rule
+
+
+# --- the hash that a button carries -------------------------------------------------------------------------
+
+
+def test_F119_the_hash_changes_with_a_fact_and_not_with_time() -> None:
+    base = known("unknown")
+    assert assembly.hash_of(base) == assembly.hash_of(replace(base, due_at=T0, looks_made=2))
+    changed = [
+        known("unknown", None),
+        known("ok_valid"),
+        known("unknown", facts=(fact("absent"),)),
+        replace(base, goal="cancel"),
+        replace(base, gate_open=False),
+    ]
+    assert len({assembly.hash_of(one) for one in (base, *changed)}) == 6

@@ -1,0 +1,156 @@
+"""Which buttons a person has, and for every other the rule and the sentence that says why not (DECISIONS 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recovery.rules import policy
+from recovery.rules.decide import Action, decide
+from recovery.rules.policy import Situation, Verb
+from tests.recovery.evidence_space import evidence, sample
+
+NOW = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
+ALL = frozenset({"view", "claim", "comment", "reconcile", "retry", "resume", "cancel"})
+UNKNOWN = {"observation": "unknown", "looks": "later"}
+
+
+def at(known: dict[str, Any] | None = None, **changes: Any) -> Situation:
+    """An unknown write before somebody who may do everything, with some of it changed."""
+    usual = Situation(
+        abilities=ALL, task_open=True, mine=False, held_by=None, held_until=None, run_state="verifying",
+        run_open=True,
+        evidence=evidence(**(UNKNOWN | (known or {}))), settled=False, tool="apply_credit",
+        final_from=NOW + timedelta(seconds=25), check_under_way=False, open_calls=1, ceiling=None,
+        over_threshold=False, now=NOW,
+    )  # fmt: skip
+    return replace(usual, **changes)
+
+
+def verb(name: str, situation: Situation) -> Verb:
+    return policy.find(situation, name)
+
+
+def test_an_unknown_write_is_looked_up_first() -> None:
+    assert [one.name for one in policy.verbs(at()) if one.recommended] == ["reconcile"]
+    assert verb("reconcile", at()).allowed
+    assert "09:00:25 UTC" in verb("reconcile", at()).sentence
+
+
+def test_a_retry_is_offered_when_it_is_proven_safe_and_not_before() -> None:
+    assert not verb("retry", at()).allowed
+    assert not verb("retry", at({"verdict": "absent"})).allowed
+    proven = at({"verdict": "absent_final"})
+    assert (verb("retry", proven).allowed, verb("retry", proven).rule) == (True, "8i")
+    live = at({"key": "live", "reconcilable": False})
+    assert (verb("retry", live).allowed, verb("retry", live).rule) == (True, "9d")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"abilities": frozenset({"view"})}, "role"),
+        ({"task_open": False}, "task"),
+        ({"held_by": "Alice", "held_until": NOW}, "claim"),
+        ({"settled": True}, "settled"),
+        ({"check_under_way": True}, "look"),
+        ({"over_threshold": True}, "8i"),
+    ],
+)
+def test_what_stands_in_the_way_of_a_retry_is_named(changes: dict[str, Any], rule: str) -> None:
+    blocked = verb("retry", at({"verdict": "absent_final"}, **changes))
+    assert (blocked.allowed, blocked.rule) == (False, rule)
+    assert blocked.sentence.startswith("Blocked: ")
+
+
+def test_a_claim_bars_everybody_else_and_not_its_holder() -> None:
+    held = at(held_by="Alice", held_until=NOW)
+    assert {one.name for one in policy.verbs(held) if one.allowed} == {"comment"}
+    mine = at(held_by="Alice", held_until=NOW, mine=True)
+    assert {"reconcile", "cancel", "claim", "release", "comment"} <= {
+        one.name for one in policy.verbs(mine) if one.allowed
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed"),
+    [
+        ({"open_calls": 0, "settled": True, "run_state": "escalated"}, True),
+        ({"open_calls": 1, "run_state": "escalated"}, False),
+        ({"open_calls": 0, "ceiling": "turn_budget_exhausted"}, False),
+        ({"open_calls": 0, "run_open": False}, False),
+        ({"open_calls": 0, "run_state": "cancelling"}, False),
+    ],
+)
+def test_a_run_resumes_from_a_proven_state_only(changes: dict[str, Any], allowed: bool) -> None:
+    assert verb("resume", at(**changes)).allowed == allowed
+
+
+@pytest.mark.parametrize(
+    ("known", "changes", "answer"),
+    [
+        ({}, {}, "not_yet"),
+        ({}, {"final_from": None}, "check_first"),
+        ({}, {"final_from": NOW}, "check_first"),
+        ({"verdict": "absent_final"}, {}, "yes"),
+        ({"verdict": "conflict"}, {}, "no"),
+        ({"verdict": "absent_final"}, {"settled": True}, "no"),
+        ({"looks": "spent"}, {}, "no"),
+    ],
+)
+def test_the_question_whether_sending_again_is_safe_has_one_answer(known: Any, changes: Any, answer: str) -> None:
+    assert policy.retry_safe(at(known, **changes))[0] == answer
+
+
+def test_a_task_about_the_run_itself_has_no_call_to_send() -> None:
+    about_run = at(evidence=None, settled=True, open_calls=0)
+    assert policy.retry_safe(about_run)[0] == "not_applicable"
+    assert {one.name for one in policy.verbs(about_run) if one.allowed} == {"resume", "cancel", "claim", "comment"}
+
+
+SITUATIONS = st.builds(
+    lambda known, **changes: replace(at(), evidence=known, **changes),
+    known=st.sampled_from(sample()),
+    abilities=st.frozensets(st.sampled_from(sorted(ALL))),
+    task_open=st.booleans(),
+    mine=st.booleans(),
+    held_by=st.none() | st.just("Alice"),
+    run_state=st.sampled_from(["verifying", "escalated", "cancelling", "completed"]),
+    run_open=st.booleans(),
+    settled=st.booleans(),
+    check_under_way=st.booleans(),
+    open_calls=st.integers(0, 2),
+    over_threshold=st.booleans(),
+    final_from=st.none() | st.just(NOW) | st.just(NOW + timedelta(seconds=9)),
+)
+
+
+@given(SITUATIONS)
+def test_every_button_is_allowed_or_says_why_not_and_one_at_most_is_recommended(situation: Situation) -> None:
+    made = policy.verbs(situation)
+    assert len({one.name for one in made}) == len(made) == 7
+    assert all(one.sentence and one.rule for one in made)
+    assert all(one.sentence.startswith("Blocked: ") != one.allowed for one in made)
+    assert sum(one.recommended for one in made) <= 1
+    assert all(one.allowed for one in made if one.recommended)
+
+
+@given(SITUATIONS)
+def test_no_button_sends_what_the_table_would_not(situation: Situation) -> None:
+    if policy.find(situation, "retry").allowed:
+        assert situation.evidence is not None
+        assert decide(situation.evidence._replace(gate="open")).action is Action.RETRY
+        assert "retry" in situation.abilities
+        assert not situation.over_threshold
+
+
+@given(SITUATIONS, st.sampled_from(sorted(ALL)))
+def test_taking_a_right_away_never_adds_a_button(situation: Situation, right: str) -> None:
+    fewer = replace(situation, abilities=situation.abilities - {right})
+    before = {one.name for one in policy.verbs(situation) if one.allowed}
+    assert {one.name for one in policy.verbs(fewer) if one.allowed} <= before

@@ -119,7 +119,11 @@ class AgentClient(TenantRow):
 
 
 class Run(TenantRow):
-    """One execution of a workflow. Ceilings stand beside their counters, so that one UPDATE reserves (I8)."""
+    """One execution of a workflow. Ceilings stand beside their counters, so that one UPDATE reserves (I8).
+
+    Numbers here and in Action and Attempt are plain: PostgreSQL checks every CHECK of a row on every call, and these
+    only ever grow. What could go wrong has its own constraint below.
+    """
 
     workflow = models.ForeignKey(
         Workflow, on_delete=models.PROTECT, related_name="runs", db_constraint=False, db_index=False
@@ -152,21 +156,21 @@ class Run(TenantRow):
     customer_message = models.TextField(blank=True)
     operator_detail = models.TextField(blank=True)
     claim = models.TextField(blank=True)
-    version = models.PositiveIntegerField(default=0)
+    version = models.IntegerField(default=0)
 
-    turns = models.PositiveIntegerField(default=0)
-    tool_calls = models.PositiveIntegerField(default=0)
+    turns = models.IntegerField(default=0)
+    tool_calls = models.IntegerField(default=0)
     in_flight = models.PositiveIntegerField(default=0)
-    input_tokens = models.PositiveBigIntegerField(default=0)
-    output_tokens = models.PositiveBigIntegerField(default=0)
-    cost_minor = models.PositiveBigIntegerField(default=0)
+    input_tokens = models.BigIntegerField(default=0)
+    output_tokens = models.BigIntegerField(default=0)
+    cost_minor = models.BigIntegerField(default=0)
     usage_estimated = models.BooleanField(default=False)
-    max_turns = models.PositiveIntegerField()
-    max_tool_calls = models.PositiveIntegerField()
-    max_attempts = models.PositiveIntegerField()
-    max_input_tokens = models.PositiveBigIntegerField(null=True, blank=True)
-    max_output_tokens = models.PositiveBigIntegerField(null=True, blank=True)
-    max_cost_minor = models.PositiveBigIntegerField(null=True, blank=True)
+    max_turns = models.IntegerField()
+    max_tool_calls = models.IntegerField()
+    max_attempts = models.IntegerField()
+    max_input_tokens = models.BigIntegerField(null=True, blank=True)
+    max_output_tokens = models.BigIntegerField(null=True, blank=True)
+    max_cost_minor = models.BigIntegerField(null=True, blank=True)
 
     opened_at = models.DateTimeField(db_default=database_now())
     elapses_at = models.DateTimeField()
@@ -211,25 +215,25 @@ class Action(TenantRow):
     action_id = models.CharField(max_length=64)
     step = models.CharField(max_length=120)
     tool = models.CharField(max_length=120)
-    tool_version = models.PositiveIntegerField()
+    tool_version = models.IntegerField()
     effect = models.CharField(max_length=5)
-    turn = models.PositiveIntegerField()
+    turn = models.IntegerField()
     arguments_hash = models.CharField(max_length=64)
     arguments = models.JSONField()
     sealed_arguments = models.BinaryField()
     value_minor = models.BigIntegerField(null=True, blank=True)
     currency = models.CharField(max_length=3, blank=True)
     idempotency_key = models.CharField(max_length=80, blank=True)
-    key_generation = models.PositiveIntegerField(default=1)
+    key_generation = models.IntegerField(default=1)
 
     state = models.CharField(max_length=20)
-    version = models.PositiveIntegerField(default=0)
+    version = models.IntegerField(default=0)
     reason_code = models.CharField(max_length=40, null=True, blank=True)
     error_field = models.CharField(max_length=300, blank=True)
     verdict = models.CharField(max_length=20, default="none")
-    attempts = models.PositiveIntegerField(default=0)
-    fence = models.PositiveBigIntegerField(default=0)
-    looks = models.PositiveIntegerField(default=0)
+    attempts = models.IntegerField(default=0)
+    fence = models.BigIntegerField(default=0)
+    looks = models.IntegerField(default=0)
     due_at = models.DateTimeField(null=True, blank=True)
     first_dispatched_at = models.DateTimeField(null=True, blank=True)
     uncertain_since = models.DateTimeField(null=True, blank=True)
@@ -262,8 +266,8 @@ class Attempt(TenantRow):
     action = models.ForeignKey(
         Action, on_delete=models.PROTECT, related_name="tries", db_constraint=False, db_index=False
     )
-    number = models.PositiveIntegerField()
-    fence = models.PositiveBigIntegerField()
+    number = models.IntegerField()
+    fence = models.BigIntegerField()
     layer = models.CharField(max_length=80)
     idempotency_key = models.CharField(max_length=80, blank=True)
     dispatched_at = models.DateTimeField(db_default=database_now())

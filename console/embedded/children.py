@@ -71,7 +71,8 @@ def residents(plan: Plan) -> list[Child]:
 
 def web(plan: Plan) -> Child:
     gunicorn = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=fd://{plan.web_socket}"]
-    gunicorn += ["--worker-class=gthread", "--workers=2", "--threads=8", "--graceful-timeout=5"]
+    # An agent thinks longer than two seconds between calls: keep its connection, and its next call saves a handshake.
+    gunicorn += ["--worker-class=gthread", "--workers=2", "--threads=8", "--keep-alive=75", "--graceful-timeout=5"]
     gunicorn += ["--no-control-socket", "--log-level=warning"]
     return Child("web", gunicorn, env={"STEADYHAND_POOL": "1"}, passes=(plan.web_socket,))
 

@@ -66,6 +66,7 @@ def read(task: HumanTask, person: Person) -> Panel:
         run_open=run.state in RUN_OPEN,
         evidence=case.evidence if case else None,
         settled=task.action is None or task.action.settled_at is not None,
+        awaiting_approval=task.action is not None and task.action.state == "awaiting_approval",
         tool=task.tool or "the run",
         final_from=case.final_at if case else None,
         check_under_way=running is not None and task.action is not None,

@@ -37,6 +37,7 @@ class Situation:
     run_open: bool
     evidence: Evidence | None
     settled: bool
+    awaiting_approval: bool
     tool: str
     final_from: datetime | None
     check_under_way: bool
@@ -77,6 +78,8 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
     answer = decide(at.evidence._replace(gate="open"))
     if at.settled:
         return "no", "The call is settled; there is nothing to send again.", answer.rule
+    if at.awaiting_approval:
+        return "after_approval", _NOT_APPROVED, answer.rule
     if answer.action is Action.RETRY:
         return "yes", _retry_sentence(answer), answer.rule
     if answer.action in (Action.PROBE, Action.WAIT) and at.final_from and at.final_from > at.now:
@@ -87,7 +90,26 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
         )
     if answer.action in (Action.PROBE, Action.WAIT):
         return "check_first", "It could happen twice. A look-up has to settle it first.", answer.rule
+    if surely_nothing(at.evidence):
+        why = _WHY_NOT_AGAIN.get(answer.reason, "it may not be sent again")
+        return "no", f"Nothing happened, but {why}.", answer.rule
     return "no", "Nothing proves that it would not happen twice.", answer.rule
+
+
+def surely_nothing(evidence: Evidence) -> bool:
+    """Whether the record proves that this call changed nothing: never left, refused, or a final look found none."""
+    refused = evidence.observation in ("not_sent", "transient_reject", "permanent_reject", "policy_denied")
+    return evidence.verdict == "absent_final" or (refused and evidence.verdict in ("none", "absent", "probe_failed"))
+
+
+_NOT_APPROVED = "It waits for an approval; nothing is sent before that."
+_WHY_NOT_AGAIN = {
+    "retry_exhausted": "all its tries are used",
+    "deadline_exceeded": "the deadline has passed",
+    "budget_exhausted": "a budget is used up",
+    "permanent_reject": "the provider refuses it for good",
+    "policy_denied": "the run is not authorized to do it",
+}
 
 
 def clock(at: datetime) -> str:
@@ -154,7 +176,7 @@ def _retry(at: Situation) -> Verb:
     if at.check_under_way:
         return _blocked("retry", "look", "a check is under way; its answer comes first.")
     answer = decide(at.evidence._replace(gate="open"))
-    if answer.action is not Action.RETRY:
+    if answer.action is not Action.RETRY or at.awaiting_approval:
         _, sentence, rule = retry_safe(at)
         return _blocked("retry", rule, sentence[0].lower() + sentence[1:])
     if at.over_threshold:
@@ -189,7 +211,8 @@ def _cancel(at: Situation) -> Verb:
         return barred
     if not at.run_open or at.run_state == "cancelling":
         return _blocked("cancel", "run", "the run has ended or is being cancelled.")
-    if at.evidence is not None and not at.settled and at.evidence.effect == "write":
+    write = at.evidence if at.evidence is not None and at.evidence.effect == "write" and not at.settled else None
+    if write is not None and not surely_nothing(write):
         sentence = f"Stops everything not yet sent. {at.tool} stays unknown: its task stays open until it is settled."
         return _allowed("cancel", "F135", sentence)
     return _allowed("cancel", "F134", "Stops everything not yet sent. What is proven stays and is listed.")

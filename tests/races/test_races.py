@@ -227,6 +227,28 @@ def test_F070_two_sweeps_at_once_ring_each_lost_message_once(agent: Agent, later
     assert len(heard) == 1
 
 
+def test_F070_a_sweep_passes_by_what_somebody_else_holds(agent: Agent, later: Later) -> None:
+    case, other = opened(agent), open_run(agent)
+    lose_the_reply(case)
+    decisions.reconcile(order(case, make_person("alice", agent.tenant)), ring=nothing)
+    propose(other)
+    later(60)
+    heard, ring = rungs()
+    with wall.within(agent.tenant.pk):
+        held = [list(Decision.objects.select_for_update()), list(Run.objects.select_for_update())]
+        (done,) = at_once(lambda: sweep(ring=ring))
+    assert [len(rows) for rows in held] == [1, 2]
+    assert (done["leases"], done["due"], done["nudges"], heard) == (0, 0, 0, [])
+    sweep(ring=ring)
+    assert set(heard) == {row.pk for row in decisions_of(agent)}
+    assert standing(other)[0] == "verifying"
+
+
+def decisions_of(agent: Agent) -> list[Decision]:
+    with wall.within(agent.tenant.pk):
+        return list(Decision.objects.all())
+
+
 def test_F052_two_workers_with_one_message_make_one_look(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = script(monkeypatch)
     looks.say(present())

@@ -23,6 +23,7 @@ UNKNOWN = {"observation": "unknown", "looks": "later"}
 def at(known: dict[str, Any] | None = None, **changes: Any) -> Situation:
     """An unknown write before somebody who may do everything, with some of it changed."""
     usual = Situation(
+        awaiting_approval=False,
         abilities=ALL, task_open=True, mine=False, held_by=None, held_until=None, run_state="verifying",
         run_open=True,
         evidence=evidence(**(UNKNOWN | (known or {}))), settled=False, tool="apply_credit",
@@ -154,3 +155,18 @@ def test_taking_a_right_away_never_adds_a_button(situation: Situation, right: st
     fewer = replace(situation, abilities=situation.abilities - {right})
     before = {one.name for one in policy.verbs(situation) if one.allowed}
     assert {one.name for one in policy.verbs(fewer) if one.allowed} <= before
+
+
+def test_a_call_that_waits_for_an_approval_is_not_sent_by_a_retry() -> None:
+    waiting = at({"observation": "not_sent", "gate": "shut"}, awaiting_approval=True)
+    assert policy.retry_safe(waiting)[0] == "after_approval"
+    retry = verb("retry", waiting)
+    assert not retry.allowed
+    assert "waits for an approval" in retry.sentence
+
+
+def test_a_proven_nothing_is_never_called_unknown() -> None:
+    used_up = at({"observation": "transient_reject", "attempts_left": False})
+    answer, sentence, _ = policy.retry_safe(used_up)
+    assert (answer, sentence) == ("no", "Nothing happened, but all its tries are used.")
+    assert "stays unknown" not in verb("cancel", used_up).sentence

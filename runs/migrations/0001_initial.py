@@ -2,10 +2,10 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import runs.ids
-import runs.querysets
 from django.db import migrations, models
 
+import runs.ids
+import runs.querysets
 from runs import ddl
 
 

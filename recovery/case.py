@@ -80,7 +80,7 @@ def _known(
         )
     )
     connector = definition.connector(tool)
-    over = over_threshold(definition, tool, action)
+    over = over_threshold(definition, tool, action.value_minor)
     return Known(
         tool=tool,
         connector_kind=connector.kind if connector else None,
@@ -100,14 +100,12 @@ def _known(
     )
 
 
-def over_threshold(definition: Definition, tool: Tool, action: Action) -> bool:
+def over_threshold(definition: Definition, tool: Tool, value_minor: int | None) -> bool:
+    """Whether a write moves more than one person may decide; an amount that is missing counts as so."""
     threshold = definition.manifest.value_threshold_minor
-    return (
-        tool.effect == "write"
-        and threshold is not None
-        and action.value_minor is not None
-        and action.value_minor > threshold
-    )
+    if tool.effect == "read" or threshold is None or tool.value_field is None:
+        return False
+    return value_minor is None or value_minor > threshold
 
 
 def within_budget(run: Run, now: datetime) -> bool:

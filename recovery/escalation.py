@@ -19,7 +19,6 @@ KIND_OF = {
     "external_outcome_unknown": "reconcile_write",
     "postcondition_unproven": "reconcile_write",
     "partial_effect": "reconcile_write",
-    "conflicting_evidence": "duplicate_effect",
     "duplicate_effect": "duplicate_effect",
     "idempotency_key_conflict": "decide_next",
     "user_input_required": "input",
@@ -33,12 +32,13 @@ KIND_OF = {
 
 
 def open_task(run: Run, reason: str, *, action: Action | None, actor: Actor, kind: str | None = None) -> HumanTask:
-    """The open task for this run and cause, made if there is none; a better reason replaces an older one."""
-    cause = f"{kind or KIND_OF.get(reason, 'decide_next')}:{action.step if action else 'run'}"
-    existing = _open(run).filter(cause=cause).first()
+    """The open task of this call, or of the run itself; made if there is none, else it takes the newer question."""
+    kind = kind or KIND_OF.get(reason, "decide_next")
+    cause = action.action_id if action else "run"
+    existing = _open(run).filter(action=action).first()
     if existing is not None:
-        return _update(existing, reason)
-    task = _create(run, reason, action, kind or KIND_OF.get(reason, "decide_next"), cause)
+        return _update(existing, reason, kind)
+    task = _create(run, reason, action, kind, cause)
     record.write_event(
         run, "task_opened", actor, action=action, to_state="open", reason=messages.title(reason),
         data={"task": str(task.pk), "kind": task.kind, "reason_code": reason},
@@ -82,9 +82,10 @@ def _open(run: Run) -> TenantQuerySet[HumanTask]:
     return HumanTask.objects.filter(run=run, state__in=TASK_OPEN)
 
 
-def _update(task: HumanTask, reason: str) -> HumanTask:
-    if task.reason_code != reason:
-        HumanTask.objects.filter(pk=task.pk).update(reason_code=reason, version=F("version") + 1)
+def _update(task: HumanTask, reason: str, kind: str) -> HumanTask:
+    if (task.reason_code, task.kind) != (reason, kind):
+        changed = {"reason_code": reason, "kind": kind, "version": F("version") + 1}
+        HumanTask.objects.filter(pk=task.pk).update(**changed)
         task.refresh_from_db()
     return task
 

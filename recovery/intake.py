@@ -26,6 +26,7 @@ from steadyhand.contract import (
     Turn,
     TurnAnswer,
 )
+from steadyhand.identity import BadInput
 from steadyhand.manifest import Manifest
 
 from recovery import answers, lifecycle, permits, reports
@@ -101,7 +102,14 @@ def propose(who: Credentials, run_id: uuid.UUID, proposal: Proposal, *, request_
     if facts is None:
         with _locked(who, run_id, request_id) as (_, run, _):
             facts = definitions.learn(run)
-    prepared = permits.prepare(facts, run_id, proposal)
+    if proposal.workflow_id != str(facts.definition.id):
+        with _locked(who, run_id, request_id):
+            raise Conflict("This run was opened under another version of its workflow: resume it to go on.")
+    try:
+        prepared = permits.prepare(facts, run_id, proposal)
+    except BadInput:
+        with _locked(who, run_id, request_id):  # a stranger hears of no run before its token is proven
+            raise
     if prepared.refusal is None and not permits.needs_care(prepared):
         try:
             quick = permits.quickly(who, prepared, request_id=request_id)

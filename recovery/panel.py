@@ -69,6 +69,7 @@ def read(task: HumanTask, person: Person) -> Panel:
         awaiting_approval=task.action is not None and task.action.state == "awaiting_approval",
         tool=task.tool or "the run",
         final_from=case.final_at if case else None,
+        last_look_kept=case is not None and assembly.early_looks_spent(case.known),
         check_under_way=running is not None and task.action is not None,
         open_calls=run.actions.filter(settled_at__isnull=True).count(),
         ceiling=cases.spent_budget(run, now) or _calls_spent(run),

@@ -34,7 +34,8 @@ CLOSED_TO_CALLS = ("escalated", "compensating", "cancelling")
 
 def needs_care(prepared: Prepared) -> bool:
     """Whether a person must agree first: such a call never takes the quick way."""
-    return _needs_approval(prepared)
+    over = cases.over_threshold(prepared.facts.definition, prepared.tool, prepared.value_minor)
+    return prepared.tool.effect == "write" and (prepared.tool.requires_approval or over)
 
 
 def quickly(who: Credentials, prepared: Prepared, *, request_id: str) -> Permit | None:
@@ -95,7 +96,7 @@ def _first(run: Run, prepared: Prepared, actor: Actor) -> Permit:
         settle.escalate_run(run, spent, actor, failed_step=prepared.step)
         return _stop(run, prepared)
     action = _write_action(run, prepared, "proposed")
-    if _needs_approval(prepared):
+    if needs_care(prepared):
         return _await_approval(run, action, prepared, actor)
     Run.objects.filter(pk=run.pk).update(tool_calls=F("tool_calls") + 1)
     return _grant(run, action, prepared, actor)
@@ -231,12 +232,6 @@ def _ceiling(run: Run, now: datetime) -> str | None:
     if run.deadline_at is not None and run.deadline_at <= now:
         return "deadline_exceeded"
     return cases.spent_budget(run, now)
-
-
-def _needs_approval(prepared: Prepared) -> bool:
-    threshold = prepared.facts.definition.manifest.value_threshold_minor
-    over = threshold is not None and prepared.value_minor is not None and prepared.value_minor > threshold
-    return prepared.tool.effect == "write" and (prepared.tool.requires_approval or over)
 
 
 def _lease_end(action: Action) -> datetime | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, Literal
 
+from django.db.models import Q
 from steadyhand.contract import (
     ActionItem,
     ActionPage,
@@ -15,6 +16,7 @@ from steadyhand.contract import (
     ResumeAnswer,
     StepState,
 )
+from steadyhand.identity import BadInput
 
 from recovery import leases
 from recovery.answers import NotFound, reads_of, seconds_between
@@ -22,7 +24,7 @@ from recovery.clients import Credentials, authenticate
 from recovery.lifecycle import earliest_due
 from runs import definitions, record, wall
 from runs.models import Action, Event, Run
-from runs.querysets import read_clock
+from runs.querysets import OldestRunning, TenantQuerySet, TransactionId, read_clock
 from runs.states import RUN_OPEN
 
 MAX_STEPS = 500
@@ -74,13 +76,18 @@ def resume(who: Credentials, run_id: uuid.UUID, *, request_id: str) -> ResumeAns
 
 
 def events(who: Credentials, *, after: uuid.UUID | None, limit: int) -> EventPage:
-    """The feed of this client's runs, oldest first; ids are ordered by time."""
+    """The feed of this client's runs in the order of their transactions; `after` is the last event that was read.
+
+    An event is shown once no earlier transaction can still commit, so that none is ever skipped. Raises BadInput for
+    an `after` that no page gave out.
+    """
     with wall.within(who.tenant_id):
         client = authenticate(who)
-        rows = Event.objects.filter(run__client=client, run__tenant=who.tenant_id).select_related("run", "action")
+        mine = Event.objects.filter(run__client=client, run__tenant=who.tenant_id)
+        rows = mine.filter(Q(txid__lt=OldestRunning()) | Q(txid=TransactionId()))
         if after is not None:
-            rows = rows.filter(id__gt=after)
-        items = [_event(row) for row in rows.order_by("id")[:limit]]
+            rows = rows.filter(_beyond(mine.filter(pk=after)))
+        items = [_event(row) for row in rows.select_related("run", "action").order_by("txid", "id")[:limit]]
         return EventPage(items=items, next=items[-1].id if items else (str(after) if after else None))
 
 
@@ -90,6 +97,13 @@ def actions(who: Credentials, *, limit: int) -> ActionPage:
         client = authenticate(who)
         rows = Action.objects.filter(run__client=client, effect="write", attempts__gt=0).order_by("-id")[:limit]
         return ActionPage(items=[_belief(action) for action in rows])
+
+
+def _beyond(last: TenantQuerySet[Event]) -> Q:
+    place = last.values_list("txid", "pk").first()
+    if place is None:
+        raise BadInput("after", "use the `next` of an earlier page")
+    return Q(txid__gte=place[0]) & (Q(txid__gt=place[0]) | Q(pk__gt=place[1]))
 
 
 def _ready(run: Run) -> bool:

@@ -17,7 +17,7 @@ from steadyhand.contract import OUTCOME_OF
 from recovery import case as cases
 from recovery import escalation
 from recovery.case import Case
-from recovery.rules import backoff, messages
+from recovery.rules import assembly, backoff, messages
 from recovery.rules.classify import NO_RESULT, Classified
 from recovery.rules.decide import Action as Answer
 from runs import record, vault
@@ -163,7 +163,12 @@ def _human(step: Step) -> None:
     if reason == "budget_exhausted":
         reason = cases.spent_budget(step.run, step.case.now) or reason
     _move(step, "held", kind="held", reason_code=reason, due_at=None)
-    escalation.open_task(step.run, reason, action=step.action, actor=step.actor)
+    kind = "duplicate_effect" if reason == "conflicting_evidence" and _counted_twice(step.action) else None
+    escalation.open_task(step.run, reason, action=step.action, actor=step.actor, kind=kind)
+
+
+def _counted_twice(action: Action) -> bool:
+    return action.evidence.filter(verdict="conflict", count__gte=2).exists()
 
 
 def _is_key_conflict(step: Step) -> bool:
@@ -204,6 +209,8 @@ def _look(step: Step) -> None:
         now=now, looks=step.action.looks, first_look_seconds=rule.first_look_seconds if rule else 0,
         final_from=step.case.final_at, uncertain_since=since,
     )  # fmt: skip
+    if step.case.final_at is not None and assembly.early_looks_spent(step.case.known):
+        due_at = max(due_at, step.case.final_at)
     reason = {"7c": "proof_pending", "9b": "async_pending"}.get(step.case.answer.rule, "external_outcome_unknown")
     state = step.case.evidence.verdict if step.case.evidence.verdict in _LOOKED else "unknown"
     _move(step, state, kind="outcome_unknown", reason_code=reason, due_at=due_at, uncertain_since=since)

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from runs.ids import new_id
-from runs.querysets import TenantQuerySet, database_now
+from runs.querysets import TenantQuerySet, TransactionId, database_now
 
 # What a person can be granted on a tenant; which role holds which stands in recovery/permissions.py (SECURITY 2).
 ABILITIES = (
@@ -360,9 +360,11 @@ class Event(TenantRow):
     request_id = models.CharField(max_length=64, blank=True)
     data = models.JSONField(default=dict)
     at = models.DateTimeField(db_default=database_now())
+    txid = models.BigIntegerField(db_default=TransactionId())
 
     class Meta:
         constraints = [_one_of("actor_kind", ("person", "agent", "rule", "timer", "connector"), "event_actor_known")]
         indexes = [
             models.Index(fields=["tenant", "run", "id"], name="event_by_run"),
+            models.Index(fields=["tenant", "txid", "id"], name="event_feed"),
         ]

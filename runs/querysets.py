@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import connection
-from django.db.models import DateTimeField, Func, Model, QuerySet
+from django.db.models import BigIntegerField, DateTimeField, Func, Model, QuerySet
 
 T = TypeVar("T", bound=Model)
 
@@ -17,6 +17,21 @@ class AppNow(Func):
 
     function = "app_now"
     output_field = DateTimeField()
+
+
+class TransactionId(Func):
+    """The number of the running transaction (bigint): rows carry it where the order of commits matters."""
+
+    function = "pg_current_xact_id"
+    template = "%(function)s()::text::bigint"
+    output_field = BigIntegerField()
+
+
+class OldestRunning(TransactionId):
+    """The lowest transaction that may still commit: below it everything is final and nothing can slip in."""
+
+    function = "pg_snapshot_xmin"
+    template = "%(function)s(pg_current_snapshot())::text::bigint"
 
 
 def database_now() -> AppNow:

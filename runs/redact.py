@@ -32,6 +32,7 @@ _USERINFO = re.compile(r"(\w+://)[^/\s:@]+:[^/\s@]+@")
 _CARD = re.compile(r"(?<!\d)\d(?:[ \-]?\d){12,18}(?!\d)")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
 _WORD = re.compile(r"[\w+/=\-]{32,}")
+_MARK = re.compile(r"\[redacted \w+\]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
@@ -73,7 +74,7 @@ def _cut(text: str, limit: int) -> str:
 def _field(name: str, item: Any, hidden: frozenset[str], path: str) -> Any:
     here = f"{path}.{name}" if path else name
     if name in hidden or here in hidden or (_is_telling(name) and item not in (None, "", [], {})):
-        return f"[redacted {type(item).__name__}]"
+        return item if isinstance(item, str) and _MARK.fullmatch(item) else f"[redacted {type(item).__name__}]"
     return redact(item, sensitive=hidden, path=here)
 
 

@@ -103,10 +103,8 @@ def news(visit: Visit, address: Address, since: str) -> News | None:
     if mark is None:
         return None
     fresh = filters.open_tasks(visit).filter(address.view.narrow(visit), pk__gt=mark)
-    found = fresh.aggregate(tasks=Count("pk"), causes=Count("cause", distinct=True))
-    if not found["tasks"]:
-        return None
-    return News(f"{words.plural(found['tasks'], 'new task')}, show", address.to())
+    tasks = fresh.count()
+    return News(f"{words.plural(tasks, 'new task')}, show", address.to()) if tasks else None
 
 
 def _groups(

@@ -132,9 +132,28 @@ def reconcilable(known: Known) -> bool:
 
 
 def looks_of(known: Known, now: datetime) -> Looks:
-    if known.tool.reconcile is None or known.looks_made >= known.tool.reconcile.max_looks:
+    kept_for = final_look_kept_for(known)
+    if known.tool.reconcile is None or (early_looks_spent(known) and kept_for is None):
         return "spent"
+    if early_looks_spent(known) and kept_for is not None and now < kept_for:
+        return "later"
     return "due" if known.due_at is not None and known.due_at <= now else "later"
+
+
+def early_looks_spent(known: Known) -> bool:
+    return known.tool.reconcile is not None and known.looks_made >= known.tool.reconcile.max_looks
+
+
+def final_look_kept_for(known: Known) -> datetime | None:
+    """One look beyond the ceiling is kept for the moment from which it proves something; None once it was made.
+
+    It is counted before it is made, like every look, so one that kills its worker does not come again (F020).
+    """
+    rule, final_at = known.tool.reconcile, final_from(known.tool, uncertain_since(known))
+    if rule is None or final_at is None or known.looks_made > rule.max_looks:
+        return None
+    made = any(fact.kind == "probe" and fact.started_at >= final_at for fact in known.facts)
+    return None if made else final_at
 
 
 def live_key(known: Known, now: datetime) -> Key:

@@ -40,6 +40,7 @@ class Situation:
     awaiting_approval: bool
     tool: str
     final_from: datetime | None
+    last_look_kept: bool
     check_under_way: bool
     open_calls: int
     ceiling: str | None
@@ -148,6 +149,8 @@ def _reconcile(at: Situation) -> Verb:
         return _blocked("reconcile", "settled", "no call is open, so there is nothing to look up.")
     if at.check_under_way:
         return _blocked("reconcile", "look", "a check is under way; its answer appears here.")
+    if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
+        return _blocked("reconcile", "bound", f"the last look-up is kept for {clock(at.final_from)}.")
     answer = decide(at.evidence._replace(looks="due" if at.evidence.looks == "later" else at.evidence.looks))
     if answer.action is Action.PROBE:
         return _allowed("reconcile", answer.rule, _look_sentence(at))

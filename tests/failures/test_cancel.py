@@ -122,7 +122,7 @@ def test_F135_a_late_reply_that_contradicts_a_cancelled_nothing_corrects_what_is
     report(case, permit, CREDIT_DONE)
     assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
     assert "Nothing was changed" not in case.run.customer_message
-    assert open_tasks(case) == [("duplicate_effect", "conflicting_evidence")]
+    assert open_tasks(case) == [("decide_next", "conflicting_evidence")]
 
 
 def test_F135_a_contradiction_after_the_cancel_stays_with_a_person(opened: Opener, looks: Looks) -> None:

@@ -245,7 +245,7 @@ def test_F028_a_late_reply_after_a_final_absence_is_a_contradiction(lost: Case, 
     again = propose(lost)
     late = again.model_copy(update={"attempt_id": str(first.pk), "fence": first.fence})
     report(lost, late, reply({"credit_id": "cr_1"}))
-    assert ("duplicate_effect", "conflicting_evidence") in open_tasks(lost)
+    assert ("decide_next", "conflicting_evidence") in open_tasks(lost)
     report(lost, again, reply({"credit_id": "cr_2"}))
     assert standing(lost) == ("escalated", "needs_human", "conflicting_evidence")
 
@@ -259,7 +259,7 @@ def test_F028_a_late_reply_after_the_second_try_succeeded_opens_a_task(lost: Cas
     report(lost, again, reply({"credit_id": "cr_2"}))
     late = again.model_copy(update={"attempt_id": str(first.pk), "fence": first.fence})
     report(lost, late, reply({"credit_id": "cr_1"}))
-    assert open_tasks(lost) == [("duplicate_effect", "conflicting_evidence")]
+    assert open_tasks(lost) == [("decide_next", "conflicting_evidence")]
     succeed(lost, "draft_reply")
     assert finish(lost).reason_code == "conflicting_evidence"
 

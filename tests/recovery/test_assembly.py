@@ -210,7 +210,7 @@ def test_F027_a_key_without_a_declared_flight_time_is_no_live_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "due", "expected"), [(0, None, "later"), (0, 0, "due"), (0, 1, "later"), (3, 0, "spent")]
+    ("made", "due", "expected"), [(0, None, "later"), (0, 0, "due"), (0, 1, "later"), (3, 0, "later"), (4, 0, "spent")]
 )
 def test_looks_are_due_later_or_spent(made: int, due: float | None, expected: str) -> None:
     due_at = None if due is None else T0 + timedelta(seconds=due)
@@ -268,3 +268,12 @@ def test_F119_the_hash_changes_with_a_fact_and_not_with_time() -> None:
         replace(base, gate_open=False),
     ]
     assert len({assembly.hash_of(one) for one in (base, *changed)}) == 6
+
+
+def test_looks_made_too_early_leave_one_for_the_moment_that_proves_something() -> None:
+    early = known("unknown", looks_made=3, due_at=T0)
+    kept_for = assembly.final_look_kept_for(early)
+    assert kept_for is not None
+    assert assembly.looks_of(early, kept_for - timedelta(seconds=1)) == "later"
+    assert assembly.looks_of(early, kept_for) == "due"
+    assert assembly.looks_of(known("unknown", looks_made=4, due_at=T0), kept_for) == "spent"

@@ -23,7 +23,7 @@ UNKNOWN = {"observation": "unknown", "looks": "later"}
 def at(known: dict[str, Any] | None = None, **changes: Any) -> Situation:
     """An unknown write before somebody who may do everything, with some of it changed."""
     usual = Situation(
-        awaiting_approval=False,
+        awaiting_approval=False, last_look_kept=False,
         abilities=ALL, task_open=True, mine=False, held_by=None, held_until=None, run_state="verifying",
         run_open=True,
         evidence=evidence(**(UNKNOWN | (known or {}))), settled=False, tool="apply_credit",

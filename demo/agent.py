@@ -30,6 +30,7 @@ from demo.cases import Case, Turn
 SECONDS_BETWEEN_CASES = 45.0
 MOST_CASES = 400
 TAKEN_UP_AGAIN = 40
+ENDED = ("completed", "failed", "cancelled")
 
 
 class Desk:
@@ -46,7 +47,7 @@ class Desk:
     def register(self) -> None:
         base = str(self.sandbox.base_url).rstrip("/")
         slow = workflows.billing(base, in_flight_seconds=900, lag_seconds=60, first_look_seconds=1800)
-        quick = workflows.billing(base, in_flight_seconds=45, lag_seconds=15, first_look_seconds=1)
+        quick = workflows.billing(base, in_flight_seconds=45, lag_seconds=15, first_look_seconds=0)
         self.boundary.register("billing_case", slow)
         self.boundary.register("meter_correction", quick)
 
@@ -61,7 +62,10 @@ class Desk:
             requester=f"{case.account}@customers.example",
             model="scripted",
         )
-        self._work(run, case)
+        if run.outcome().state in ENDED:
+            run.close()  # an earlier process brought it to its end
+        else:
+            self._work(run, case)
 
     def resume(self, run_id: str) -> None:
         """Take up a run that has become ready; if it is not, it goes on waiting."""

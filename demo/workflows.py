@@ -29,7 +29,7 @@ def billing(
         "budgets": {"max_turns": 24, "max_tool_calls": 12, "max_attempts_per_step": 3, "max_elapsed_seconds": 86400},
         "required_effects": ["apply_credit", "draft_reply"],
         "owner_team": "Billing support",
-        "sla_seconds": 900,
+        "sla_seconds": 1800,
     }
 
 

@@ -10,12 +10,16 @@ from typing import Any
 from steadyhand.contract import OUTCOME_OF, Observation, Report, Reported
 from steadyhand.manifest import Tool
 
+from recovery import case as cases
 from recovery import leases, settle
 from recovery.answers import Conflict, NotFound, seconds_between
 from recovery.clients import Credentials, NotAuthenticated
 from recovery.proposal import LEASE_GRACE_SECONDS
 from recovery.rules import messages
 from recovery.rules.classify import Classified, classify
+from recovery.rules.decide import Action as Answer
+from recovery.tasks import ring
+from recovery.work import sweep
 from runs import definitions, hot, record, redact, vault
 from runs.definitions import Definition, RunFacts
 from runs.ids import new_id
@@ -83,11 +87,20 @@ def under_lock(run: Run, attempt_id: uuid.UUID, told: Report, actor: Actor) -> R
         action.refresh_from_db()
         _key_conflict(run, action, found)
         settle.settle(run, action, actor, classified=found)
+        _look_at_once(run, action)
     elif _is_news(attempt, found):
         _late(run, attempt, told.observation, tool, found, actor)
         run.refresh_from_db()
         action.refresh_from_db()
     return answer(run, action, definition)
+
+
+def _look_at_once(run: Run, action: Action) -> None:
+    """A contract may ask for its first look without delay: then it does not wait for the next sweep."""
+    action.refresh_from_db()
+    due = action.due_at is not None and action.due_at <= read_clock()
+    if due and cases.read(run, action).answer.action is Answer.PROBE:
+        sweep.act_on_due(run, action, ring)
 
 
 def answer(run: Run, action: Action, definition: Definition) -> Reported:

@@ -99,11 +99,11 @@ def _decayed() -> Q:
 def _due_actions(run: Run, ring: nudges.Ring) -> int:
     due = list(run.actions.filter(due_at__lte=database_now()))
     for action in due:
-        _due_action(run, action, ring)
+        act_on_due(run, action, ring)
     return len(due)
 
 
-def _due_action(run: Run, action: Action, ring: nudges.Ring) -> None:
+def act_on_due(run: Run, action: Action, ring: nudges.Ring) -> None:
     """A look that is due is ordered; a retry that is due is announced, for the agent's runner sends it."""
     answer = cases.read(run, action).answer
     if answer.action is Answer.PROBE:

@@ -147,3 +147,13 @@ def test_F027_a_credit_that_lands_three_seconds_late_is_found_and_not_sent_again
         outcome = agent.work(boundary.resume(run.run_id))
     assert (outcome.state, outcome.reason_code) == ("completed", "completed_reconciled")
     assert len(credits(stack, agent)) == 1
+
+
+def test_a_contract_may_ask_for_its_first_look_at_once(stack: Stack, agent: Agent) -> None:
+    script(stack, agent, {"do": "late_commit", "seconds": 3})
+    with stack.boundary() as boundary:
+        run = boundary.run(workflow=stack.register(first_look=0), intent="Credit")
+        with pytest.raises(Suspended):
+            agent.credit(run)
+    wait_for(lambda: verdict_of(stack, run.run_id) == "absent", "a look that no sweep ordered")
+    assert credits(stack, agent) == [], "the look was made before the credit landed"

@@ -53,6 +53,11 @@ class Places:
     def static(self) -> Path:
         return self.home / "static"
 
+    @property
+    def address_note(self) -> Path:
+        """Where the last start wrote the address it answers on, for the links that commands print."""
+        return self.home / "address"
+
     def database_url(self, role: str, database: str = DATABASE) -> str:
         return f"postgresql://{role}@/{database}?host={quote(str(self.sockets), safe='')}"
 

@@ -46,8 +46,9 @@ _REASONS: dict[Outcome, str] = {
     "time_budget_exhausted budget_exhausted deadline_exceeded usage_unmeasured no_progress_loop approval_required "
     "approval_expired input_deadline_passed credentials_invalid credentials_revoked idempotency_key_conflict "
     "postcondition_unproven definition_changed stopped_by_operator",
-    Outcome.FATAL: "invalid_tool_result invalid_arguments truncated_arguments unsupported_operation permission_denied "
-    "policy_denied business_rule_violation resource_not_found unexpected_redirect remote_operation_failed not_applied",
+    Outcome.FATAL: "invalid_tool_result invalid_arguments truncated_arguments unsupported_operation "
+    "permission_denied policy_denied business_rule_violation resource_not_found unexpected_redirect "
+    "remote_operation_failed not_applied",
     Outcome.CANCELLED: "cancelled_by_user cancelled_with_effects cancelled_effect_unknown",
 }
 

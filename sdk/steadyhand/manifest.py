@@ -1,7 +1,7 @@
 """The manifest of a workflow: which tools it may call, and what each tool promises about its effects.
 
 Validation reports every fault at once, each with its path. Promises are checked against each other here
-(DECISIONS 5): a tool that demands a proof which it cannot get is refused at registration, not at three in the morning.
+(DECISIONS 5): a tool that demands a proof which it cannot get is refused at registration, not when it is needed.
 """
 
 from __future__ import annotations

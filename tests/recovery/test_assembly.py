@@ -210,7 +210,8 @@ def test_F027_a_key_without_a_declared_flight_time_is_no_live_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "due", "expected"), [(0, None, "later"), (0, 0, "due"), (0, 1, "later"), (3, 0, "later"), (4, 0, "spent")]
+    ("made", "due", "expected"),
+    [(0, None, "later"), (0, 0, "due"), (0, 1, "later"), (3, 0, "later"), (4, 0, "spent")],
 )
 def test_looks_are_due_later_or_spent(made: int, due: float | None, expected: str) -> None:
     due_at = None if due is None else T0 + timedelta(seconds=due)

@@ -121,7 +121,7 @@ def _noting(handlers: Mapping[str, Any], handled: list[Exception]) -> dict[str, 
 
 
 async def _ceiling(run: Run, error: Exception) -> Exception:
-    """What to raise for a handled error. The framework's own ceiling ends the run as a budget, never as done (F093)."""
+    """What to raise for a handled error. The framework's own ceiling ends the run as a budget (F093)."""
     if not isinstance(error, MaxTurnsExceeded):
         return error
     await asyncio.to_thread(functools.partial(run.finish, at_turn_limit=True))

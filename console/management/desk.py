@@ -1,0 +1,130 @@
+"""What the commands of an administrator share: a tenant by its short name, checked words, and one-sentence errors."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand
+from django.core.validators import validate_email, validate_slug
+from django.db import OperationalError, ProgrammingError, connection
+
+from console.embedded.errors import Trouble
+from runs import wall
+from runs.models import Tenant
+from runs.record import Actor
+
+LONGEST_NAME = 120
+LONGEST_SLUG = 60
+# As the SDK's manifest names a workflow or a tool.
+_NAME = re.compile(r"[a-z][a-z0-9_.\-]{0,79}\Z")
+
+
+class DeskCommand(BaseCommand):
+    """A command for whoever runs the installation; what stands in its way is one sentence, never a traceback."""
+
+    requires_system_checks: list[str] = []
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except OperationalError as error:
+            raise Trouble(
+                "The database does not answer: start Steadyhand with 'make up' and leave it running, "
+                "or correct DATABASE_URL."
+            ) from error
+        except ProgrammingError as error:
+            if getattr(error.__cause__, "sqlstate", "") not in {"42P01", "42883"}:
+                raise
+            raise Trouble("The database has no tables yet: start Steadyhand once with 'make up'.") from error
+
+
+def operator() -> Actor:
+    """Who the history names: somebody with a shell on this machine, by the name they have there."""
+    try:
+        return Actor("person", f"{getpass.getuser()} (command line)")
+    except (KeyError, OSError):  # a container may give its user no name
+        return Actor("person", "command line")
+
+
+def tenant(slug: str) -> Tenant:
+    """The tenant of this short name; Trouble if there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_tenant_of_slug(%s)", [_without_nul(slug)])
+        found = cursor.fetchone()[0]
+    if found is None:
+        raise Trouble(f"There is no tenant '{slug}': make it with 'manage.py add_tenant {slug or 'SLUG'} \"Its name\"'.")
+    with wall.within(found):
+        return Tenant.objects.get(pk=found)
+
+
+def exists(slug: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_tenant_of_slug(%s)", [slug])
+        return cursor.fetchone()[0] is not None
+
+
+def slug(text: str) -> str:
+    """A short name as it stands in addresses; Trouble unless it is lower-case and short."""
+    try:
+        validate_slug(text)
+    except ValidationError as error:
+        raise _bad_slug(text) from error
+    if text != text.lower() or len(text) > LONGEST_SLUG:
+        raise _bad_slug(text)
+    return text
+
+
+def title(text: str, *, of: str, longest: int = LONGEST_NAME) -> str:
+    """A name for people to read; Trouble if it is empty, too long or not printable."""
+    text = text.strip()
+    if not text or len(text) > longest or not text.isprintable():
+        raise Trouble(f"The name of the {of} is empty, too long or not printable: use 1 to {longest} characters.")
+    return text
+
+
+def workflow(text: str) -> str:
+    """A workflow's name as a manifest and an agent write it."""
+    if not _NAME.match(text):
+        raise Trouble(
+            f"'{text[:100]}' cannot name a workflow: use up to 80 lower-case letters, digits, '_', '.' and '-', "
+            "a letter first."
+        )
+    return text
+
+
+def email(text: str) -> str:
+    try:
+        validate_email(text)
+    except ValidationError as error:
+        raise Trouble(f"'{text[:100]}' is not an e-mail address: write somebody@example.org.") from error
+    return text.lower()
+
+
+def address() -> str:
+    """Where people reach this console: its public name, else what the last start noted, else the usual port."""
+    if settings.HOSTS:
+        return f"https://{settings.HOSTS[0]}"
+    noted: Path = settings.PLACES.address_note
+    return noted.read_text().strip() if noted.exists() else "http://127.0.0.1:8000"
+
+
+def _bad_slug(text: str) -> Trouble:
+    return Trouble(
+        f"'{text[:100]}' cannot be a tenant's short name: use up to {LONGEST_SLUG} lower-case letters, digits, "
+        "'-' and '_'."
+    )
+
+
+def _without_nul(text: str) -> str:
+    return text.replace("\x00", "")
+
+
+def quoted(text: str) -> str:
+    """A name as a shell takes it."""
+    return shlex.quote(text)

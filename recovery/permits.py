@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -71,6 +72,10 @@ def under_lock(run: Run, prepared: Prepared, actor: Actor) -> Permit:
     if leases.expire_of_run(run):
         run.refresh_from_db()
     existing = _existing(run, prepared)
+    if existing is not None:
+        # Under whatever step it is asked for, this is the first one's action: its id and step stand on every answer,
+        # for the id that is sent is the id that a look-up will ask for (I9).
+        prepared = replace(prepared, action_id=existing.action_id, step=existing.step)
     if existing is not None and existing.state in ("succeeded", "compensated"):
         return _replay(prepared, existing.sealed_result)
     if run.state not in RUN_OPEN or run.goal != "forward":
@@ -114,6 +119,8 @@ def _again(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit
     if case.answer.action is Answer.RETRY:
         generation = action.key_generation + (1 if case.evidence.key == "expired" else 0)
         return _grant(run, action, prepared, actor, generation=generation)
+    if case.answer.action in (Answer.PROBE, Answer.WAIT):
+        return _wait(prepared, action.due_at, reason=action.reason_code)  # a waiting agent moves no due time (I16)
     settle.settle(run, action, actor)
     action.refresh_from_db()
     run.refresh_from_db()

@@ -24,7 +24,7 @@ ROOMS = (
 )
 WRITTEN = {".py", ".html", ".js", ".css", ".md"}
 # An id may be a part of a test's name, never of a colour, a time or a longer word.
-ID = re.compile(r"(?<![A-Za-z0-9#\-])(?:(F\d{3}|[IT]\d{1,2}|C\d{2})|SEC[-_]?(\d{2}))(?![0-9A-Za-z])")
+ID = re.compile(r"(?<![A-Za-z0-9#\-])(?:(F\d{3}|[IT][1-9]\d?|C\d{2})|SEC[-_]?(\d{2}))(?![0-9A-Za-z])")
 RULE = re.compile(r"DECISIONS §?(\d[a-z])\b")
 PART = r"§?(?:[0-9.]+|[A-I])\b"
 SECTION = re.compile(rf"\b(DESIGN|DECISIONS|FAULTS|SECURITY|PERFORMANCE) ({PART}(?:(?:, | and | to ){PART})*)")

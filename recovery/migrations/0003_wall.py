@@ -43,6 +43,17 @@ CREATE FUNCTION app_tenant_of_slug(wanted text) RETURNS uuid LANGUAGE sql STABLE
 """
 
 
+# Facts are not taken back: retention is the owner's work, and what never changes may not be changed (SEC-24).
+RIGHTS = f"""
+REVOKE DELETE, TRUNCATE ON runs_tenant, runs_workflow, runs_agentclient, runs_run, runs_action, runs_attempt,
+  runs_evidence, runs_effect, runs_event, recovery_humantask, recovery_decision, recovery_comment FROM {ddl.APP_ROLE};
+REVOKE UPDATE ON runs_tenant, runs_agentclient, runs_effect FROM {ddl.APP_ROLE};
+GRANT UPDATE (name, policy, tasks_opened) ON runs_tenant TO {ddl.APP_ROLE};
+GRANT UPDATE (workflows, expires_at, revoked_at) ON runs_agentclient TO {ddl.APP_ROLE};
+GRANT UPDATE (compensated_by_id) ON runs_effect TO {ddl.APP_ROLE};
+"""
+
+
 def statements() -> str:
     return "\n".join(
         [
@@ -53,6 +64,7 @@ def statements() -> str:
             ddl.held_moves("recovery_humantask", "task"),
             ddl.held_moves("recovery_decision", "decision"),
             QUESTIONS,
+            RIGHTS,
         ]
     )
 

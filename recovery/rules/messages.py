@@ -81,6 +81,17 @@ _FOR_MODEL: dict[str, str] = {
 }
 
 
+# Never that a call was not carried out: only a proof may say so, and a reason code is none (DESIGN 5, I14).
+_BY_OUTCOME_FOR_MODEL: dict[Outcome, str] = {
+    Outcome.OK: "This is settled already; the run takes no further calls.",
+    Outcome.RETRYABLE: "This call has not come to an end yet.",
+    Outcome.NEEDS_INPUT: "The requester must change the request first.",
+    Outcome.NEEDS_HUMAN: "A person decides how this goes on. Do not say that it was done, nor that it was not.",
+    Outcome.FATAL: "This call is refused.",
+    Outcome.CANCELLED: "The run was cancelled.",
+}
+
+
 def customer_message(reason: str) -> str:
     return _CUSTOMER.get(reason) or _BY_OUTCOME[OUTCOME_OF[reason]]
 
@@ -92,7 +103,7 @@ def title(reason: str) -> str:
 
 def error_for_model(reason: str, *, field: str = "", detail: str = "") -> StructuredError:
     """A refusal as the model may read it: code, field, what to do; never internals."""
-    sentence = _FOR_MODEL.get(reason, "This call was not carried out.")
+    sentence = _FOR_MODEL.get(reason) or _BY_OUTCOME_FOR_MODEL[OUTCOME_OF[reason]]
     return StructuredError(
         code=reason,
         retryable=False,

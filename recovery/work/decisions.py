@@ -139,7 +139,7 @@ def _decide(
     try:
         decision, refusal = _under_lock(verb, order, tenant_id, do, work, ring)
     except IntegrityError:
-        return _by_key(tenant_id, order)  # the other click of the same button was faster
+        return _by_key(verb, tenant_id, order)  # the other click of the same button was faster
     if refusal is not None:
         raise refusal
     assert decision is not None  # noqa: S101  (either a decision or a refusal)
@@ -161,7 +161,7 @@ def _under_lock(
         run = record.lock_run(task.run_id)
         before = Decision.objects.filter(key=order.key).first()
         if before is not None:
-            return before, None
+            return _same_click(verb, order, before), None
         task = HumanTask.objects.select_related("run", "action", "claimed_by").get(pk=order.task_id)
         assert run is not None  # noqa: S101  (a task cannot outlive its run: composite foreign key)
         seen = panel.read(task, order.by)
@@ -181,35 +181,42 @@ def _under_lock(
         return decision, None
 
 
+def _same_click(verb: str, order: Order, before: Decision) -> Decision:
+    """A key answers for the form that it was made for, and for nobody and nothing else. Raises Overtaken."""
+    if (before.verb, before.task_id, before.by_id) == (verb, order.task_id, order.by.pk):
+        return before
+    raise Overtaken("This form was sent already, for something else. Open it again. Nothing was sent.")
+
+
 def _refusal(verb: str, order: Order, seen: Panel) -> Exception | None:
     answer = seen.verb(verb)
     moved = verb != "comment" and (order.version != seen.task.version or order.evidence_hash != seen.evidence_hash)
     if moved and verb not in ("claim", "release"):
-        return Overtaken(_what_happened(seen))
+        return Overtaken(_what_happened(seen, order.by))
     if answer.allowed:
         return None
     if moved or answer.rule == "look":
-        return Overtaken(f"{_what_happened(seen)} {answer.sentence}")
+        return Overtaken(f"{_what_happened(seen, order.by)} {answer.sentence}")
     return Refused(answer.sentence, answer.rule)
 
 
-def _what_happened(seen: Panel) -> str:
-    """Who did what since the form was drawn, in a sentence."""
+def _what_happened(seen: Panel, reader: Person) -> str:
+    """Who did what since the form was drawn, in a sentence to the one whose form it is."""
     latest = Decision.objects.filter(run=seen.run).select_related("by").order_by("-id").first()
     if latest is None:
         return "The facts have changed since this page was drawn. Your click changed and sent nothing."
-    who = str(latest.by) if latest.by else "The clock"
+    who = "You" if latest.by_id == reader.pk else str(latest.by) if latest.by else "The clock"
     at = f"{latest.requested_at:%H:%M:%S} UTC"
     wish = policy.LABELS[latest.verb]
     return f"{who} chose “{wish}” at {at}, after this page was drawn. Your click changed and sent nothing."
 
 
-def _by_key(tenant_id: uuid.UUID, order: Order) -> Decision:
+def _by_key(verb: str, tenant_id: uuid.UUID, order: Order) -> Decision:
     with wall.within(tenant_id):
         before = Decision.objects.filter(key=order.key).first()
     if before is None:
         raise Overtaken("Somebody else asked for the same at the same moment. Nothing was sent twice.")
-    return before
+    return _same_click(verb, order, before)
 
 
 def _write(verb: str, order: Order, seen: Panel, state: str, result: str) -> Decision:

@@ -15,7 +15,7 @@ from recovery import leases, settle
 from recovery.answers import Conflict, NotFound, seconds_between
 from recovery.clients import Credentials, NotAuthenticated
 from recovery.proposal import LEASE_GRACE_SECONDS
-from recovery.rules import messages
+from recovery.rules import assembly, messages
 from recovery.rules.classify import Classified, classify
 from recovery.rules.decide import Action as Answer
 from recovery.tasks import ring
@@ -57,6 +57,7 @@ def quickly(
         event=new_id(),
         request=request_id,
         ceiling=_ceiling(facts.definition, tool),
+        recount=_recount_after(facts.definition, tool),
         rule="2c" if tool.effect == "read" else "7a",
     )
     if row["client"] is None:
@@ -87,7 +88,7 @@ def under_lock(run: Run, attempt_id: uuid.UUID, told: Report, actor: Actor) -> R
         action.refresh_from_db()
         _key_conflict(run, action, found)
         settle.settle(run, action, actor, classified=found)
-        _look_at_once(run, action)
+        _look_at_once(run, action, tool)
     elif _is_news(attempt, found):
         _late(run, attempt, told.observation, tool, found, actor)
         run.refresh_from_db()
@@ -95,11 +96,10 @@ def under_lock(run: Run, attempt_id: uuid.UUID, told: Report, actor: Actor) -> R
     return answer(run, action, definition)
 
 
-def _look_at_once(run: Run, action: Action) -> None:
+def _look_at_once(run: Run, action: Action, tool: Tool) -> None:
     """A contract may ask for its first look without delay: then it does not wait for the next sweep."""
-    action.refresh_from_db()
-    due = action.due_at is not None and action.due_at <= read_clock()
-    if due and cases.read(run, action).answer.action is Answer.PROBE:
+    at_once = tool.reconcile is not None and tool.reconcile.first_look_seconds == 0
+    if at_once and action.due_at is not None and cases.read(run, action).answer.action is Answer.PROBE:
         sweep.act_on_due(run, action, ring)
 
 
@@ -223,6 +223,11 @@ def _classify(definition: Definition, tool: Tool, observation: Observation) -> C
 
 def _proves_itself(tool: Tool) -> bool:
     return tool.effect == "read" or tool.proof == "reply"
+
+
+def _recount_after(definition: Definition, tool: Tool) -> float | None:
+    connector = definition.connector(tool)
+    return assembly.recount_after(tool, connector.kind if connector else None)
 
 
 def _ceiling(definition: Definition, tool: Tool) -> int | None:

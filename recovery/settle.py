@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from steadyhand.contract import OUTCOME_OF
@@ -66,8 +66,9 @@ def ask_if_contradicted(run: Run, action: Action, actor: Actor) -> None:
     The action stays where it is: a settled call is not unsettled, one in flight speaks for itself when it ends, and
     one that waits is stopped by the table when it is next proposed.
     """
-    if cases.read(run, action).evidence.verdict == "conflict":
-        escalation.open_task(run, "conflicting_evidence", action=action, actor=actor)
+    if cases.read(run, action).answer.reason == "conflicting_evidence":
+        kind = "duplicate_effect" if _counted_twice(action) else None
+        escalation.open_task(run, "conflicting_evidence", action=action, actor=actor, kind=kind)
         _correct(run, actor)
 
 
@@ -254,9 +255,22 @@ def _prove(step: Step) -> None:
     else:
         by, external_id, sealed = "response", *_from_reply(step)
     reason = step.classified.reason if step.classified and by == "response" else PROOF_REASON[by]
-    _move(step, "succeeded", kind="succeeded", reason_code=reason, external_id=external_id, sealed_result=sealed)
+    _move(
+        step, "succeeded", kind="succeeded", reason_code=reason, external_id=external_id, sealed_result=sealed,
+        due_at=_recount_at(step),
+    )  # fmt: skip
     if action.effect == "write":
         record.prove_effect(action, run=step.run, by=by, external_id=external_id)
+
+
+def _recount_at(step: Step) -> datetime | None:
+    """When to count once more what was believed on less than a final look (DECISIONS 2); None if it was final."""
+    connector = step.case.definition.connector(step.case.tool)
+    after = assembly.recount_after(step.case.tool, connector.kind if connector else None)
+    if after is None or step.case.evidence.verdict == "present_final":
+        return None
+    since = step.case.known.tries[-1].ended_at or step.case.now
+    return max(step.case.now, since + timedelta(seconds=after))
 
 
 def _found(action: Action) -> Evidence | None:

@@ -100,7 +100,8 @@ WITH {_CLIENT}, found AS (
   FROM found WHERE t.tenant_id = %(tenant)s AND t.id = %(attempt)s
 ), action AS (
   UPDATE runs_action a SET state = 'succeeded', version = a.version + 1, settled_at = app_now(),
-    reason_code = 'completed', sealed_result = %(result)s, external_id = %(external_id)s
+    reason_code = 'completed', sealed_result = %(result)s, external_id = %(external_id)s,
+    due_at = app_now() + make_interval(secs => %(recount)s::float8)
   FROM found WHERE a.tenant_id = %(tenant)s AND a.id = found.action
   RETURNING a.id, a.run_id, a.step, a.tool, a.effect, a.value_minor, a.currency, a.external_id
 ), run AS (

@@ -49,7 +49,7 @@ REVOKE DELETE, TRUNCATE ON runs_tenant, runs_workflow, runs_agentclient, runs_ru
   runs_evidence, runs_effect, runs_event, recovery_humantask, recovery_decision, recovery_comment FROM {ddl.APP_ROLE};
 REVOKE UPDATE ON runs_tenant, runs_agentclient, runs_effect FROM {ddl.APP_ROLE};
 GRANT UPDATE (name, policy, tasks_opened) ON runs_tenant TO {ddl.APP_ROLE};
-GRANT UPDATE (workflows, expires_at, revoked_at) ON runs_agentclient TO {ddl.APP_ROLE};
+GRANT UPDATE (workflows, secret_hash, expires_at, revoked_at) ON runs_agentclient TO {ddl.APP_ROLE};
 GRANT UPDATE (compensated_by_id) ON runs_effect TO {ddl.APP_ROLE};
 """
 

@@ -17,6 +17,7 @@ from steadyhand.manifest import Tool
 from recovery.rules.evidence import Evidence, Goal, Key, Looks, Observation, Verdict
 
 SKEW_SECONDS = 5.0
+UNBOUNDED_RECOUNT_SECONDS = 600.0
 UNSETTLED = ("unknown", "ok_invalid")
 LOOKED_UP = ("http", "webhook", "python")
 
@@ -181,6 +182,19 @@ def final_from(tool: Tool, uncertain_since: datetime | None) -> datetime | None:
     if rule.max_in_flight_seconds is None or rule.max_visibility_lag_seconds is None:
         return None
     return uncertain_since + timedelta(seconds=rule.max_in_flight_seconds + rule.max_visibility_lag_seconds)
+
+
+def recount_after(tool: Tool, connector_kind: str | None) -> float | None:
+    """Seconds after which a write that was believed on less than a final look is counted once more (F029).
+
+    None for a read, and where nobody can be asked. Without declared bounds the count comes late rather than never.
+    """
+    rule = tool.reconcile
+    if tool.effect == "read" or rule is None or not rule.counts or connector_kind not in LOOKED_UP:
+        return None
+    if rule.max_in_flight_seconds is None or rule.max_visibility_lag_seconds is None:
+        return UNBOUNDED_RECOUNT_SECONDS
+    return rule.max_in_flight_seconds + rule.max_visibility_lag_seconds
 
 
 def uncertain_since(known: Known) -> datetime | None:

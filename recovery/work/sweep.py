@@ -104,9 +104,9 @@ def _due_actions(run: Run, ring: nudges.Ring) -> int:
 
 
 def act_on_due(run: Run, action: Action, ring: nudges.Ring) -> None:
-    """A look that is due is ordered; a retry that is due is announced, for the agent's runner sends it."""
+    """A look or a recount that is due is ordered; a due retry is announced, for the agent's runner sends it."""
     answer = cases.read(run, action).answer
-    if answer.action is Answer.PROBE:
+    if answer.action is Answer.PROBE or action.state == "succeeded":
         if decisions.order_look(action, actor=TIMER, ring=ring) is not None:
             Action.objects.filter(pk=action.pk).update(due_at=None)
     elif answer.action is Answer.RETRY:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from steadyhand.manifest import Tool
 
 from recovery import case as cases
 from recovery import settle
 from recovery.connectors.base import Finding
-from recovery.rules import assembly
+from recovery.rules import assembly, backoff
 from runs import definitions, record, redact, vault
 from runs.models import Action, Run
+from runs.querysets import read_clock
 from runs.record import Actor
 
 STRENGTH = {"present": 5, "conflict": 5, "partial": 4, "processing": 3, "absent": 3, "probe_failed": 1}
@@ -47,10 +50,26 @@ def prove(
         after_attempt=asked_after,
         started_at=started_at,
     )
+    if action.state == "succeeded" and ours and current:
+        return _recounted(run, action, finding, tool=tool, actor=actor)
     if not (ours and current) or action.settled_at is not None:
         settle.ask_if_contradicted(run, action, actor)
         record.write_event(run, "late_look", actor, action=action, reason=finding.fact, data={"verdict": verdict})
-        return
+        return None
     Action.objects.filter(pk=action.pk).update(verdict=verdict)
     action.refresh_from_db()
     settle.settle(run, action, actor)
+    return None
+
+
+def _recounted(run: Run, action: Action, finding: Finding, *, tool: Tool, actor: Actor) -> None:
+    """A later count of a believed effect: it stands, it is contradicted and a person is asked, or it is tried again.
+
+    The call stays settled and its run's outcome stays what it was; what is wrong becomes a task (ruling 5, F029).
+    """
+    record.write_event(run, "recounted", actor, action=action, reason=finding.fact, data={"verdict": finding.verdict})
+    settle.ask_if_contradicted(run, action, actor)
+    unanswered = finding.verdict in ("probe_failed", "processing")
+    if unanswered and tool.reconcile is not None and action.looks <= tool.reconcile.max_looks:
+        again_at = read_clock() + timedelta(seconds=backoff.CAP_SECONDS)
+        Action.objects.filter(pk=action.pk).update(due_at=again_at)

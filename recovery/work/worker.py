@@ -110,6 +110,8 @@ def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
     """Why the decision must not be carried out any more, in a sentence; None if it still holds."""
     if decision.by is not None and not permissions.may(decision.by, decision.verb, run.tenant_id):
         return f"{decision.by} no longer holds the right to {decision.verb}."
+    if action.state == "succeeded" and decision.by is None:
+        return None  # a later count of what was believed on less than a final look
     if action.settled_at is not None:
         return "The call was settled meanwhile."
     case = cases.read(run, action)
@@ -122,7 +124,11 @@ def _ticket(decision: Decision, run: Run, action: Action) -> Ticket:
     """Count the look before it is made, so that a worker that dies in it again and again stops at the ceiling."""
     started_at = read_clock()
     actor = _actor(decision)
-    record.move_action(action, "probing", actor, run=run, kind="look_started", looks=F("looks") + 1, due_at=None)
+    if action.settled_at is None:
+        record.move_action(action, "probing", actor, run=run, kind="look_started", looks=F("looks") + 1, due_at=None)
+    else:
+        Action.objects.filter(pk=action.pk).update(looks=F("looks") + 1, due_at=None)
+        record.write_event(run, "recount_started", actor, action=action, data={"step": action.step})
     definition = definitions.of_run(run)
     tool = definition.tools[action.tool]
     connector = definition.connector(tool)

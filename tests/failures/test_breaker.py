@@ -83,7 +83,7 @@ def test_F116_a_key_answers_for_its_own_form_only(opened: Opener, alice: Person)
         "DELETE FROM recovery_humantask",
         "UPDATE runs_tenant SET sealed_key = 'x'",
         "UPDATE runs_effect SET external_id = 'x'",
-        "UPDATE runs_agentclient SET secret_hash = 'x'",
+        "UPDATE runs_agentclient SET tenant_id = id",
         "TRUNCATE runs_attempt CASCADE",
     ],
 )

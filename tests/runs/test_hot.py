@@ -316,7 +316,7 @@ def settle(case: Case, permit: Permit) -> hot.Row:
         tenant=who.tenant_id, client=who.client_id, secret=who.secret_hash, run=case.run_id,
         workflow=facts.definition.id, tool="apply_credit", attempt=uuid.UUID(permit.attempt_id), fence=permit.fence,
         latency=1, observation="{}", result=b"sealed", external_id="cr_1", effect=uuid.uuid4(), event=uuid.uuid4(),
-        request="t", ceiling=50_000, rule="7a",
+        request="t", ceiling=50_000, recount=None, rule="7a",
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from steadyhand.manifest import Manifest
 from recovery import answers, lifecycle, permits, reports
 from recovery.clients import Credentials, NotAuthenticated, authenticate, parse_token
 from recovery.reading import actions, events, outcome_of, resume
-from runs import definitions, record, wall
+from runs import definitions, record, redact, wall
 from runs.models import AgentClient, Attempt, Run, Tenant, Workflow
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -85,15 +85,22 @@ def open_run(who: Credentials, request: OpenRun, *, request_id: str) -> RunOpene
             raise NotFound
         before = Run.objects.filter(client=client, client_ref=request.client_ref)
         if (earlier := before.first()) is not None:
-            return answers.run_opened(earlier, resumed=True)
+            return _same_run(earlier, request)
         manifest = definitions.of_workflow(workflow, Tenant.objects.get(pk=who.tenant_id)).manifest
         try:
             with transaction.atomic():
                 run = record.open_run(request, client=client, workflow=workflow, manifest=manifest)
         except IntegrityError:
-            return answers.run_opened(before.get(), resumed=True)  # the same request was faster on another connection
+            return _same_run(before.get(), request)  # the same request was faster on another connection
         definitions.learn(run)
         return answers.run_opened(run, resumed=False)
+
+
+def _same_run(earlier: Run, request: OpenRun) -> RunOpened:
+    """The run that this reference already opened. Raises Conflict if it stands for other work."""
+    if (earlier.workflow.name, earlier.intent) != (request.workflow, redact.clean_text(request.intent)):
+        raise Conflict("This client_ref already opened a run of other work: use a reference of its own.")
+    return answers.run_opened(earlier, resumed=True)
 
 
 def propose(who: Credentials, run_id: uuid.UUID, proposal: Proposal, *, request_id: str) -> Permit:

@@ -6,6 +6,7 @@ form that has been overtaken changes nothing and is told who did what (F116 to F
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from datetime import timedelta
 
 from django.db import IntegrityError
 
+from recovery import case as cases
 from recovery import escalation, lifecycle, panel, settle
 from recovery.models import Comment, Decision, HumanTask
 from recovery.panel import Panel
@@ -56,7 +58,14 @@ class Refused(Exception):
 
 
 class Overtaken(Exception):
-    """The form rests on older facts; the message says what happened since. Nothing was changed or sent."""
+    """The form rests on older facts; the message says what happened since. Nothing was changed or sent.
+
+    `recorded` is the same sentence for the history, where "you" would be whoever reads it.
+    """
+
+    def __init__(self, sentence: str, recorded: str = "") -> None:
+        super().__init__(sentence)
+        self.recorded = recorded or sentence
 
 
 class ReasonMissing(Exception):
@@ -100,8 +109,6 @@ def comment(order: Order) -> Decision:
 
 def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
     """A look that the clock asks for; None if one is already under way. The run is locked."""
-    from recovery import case as cases
-
     case = cases.read(action.run, action)
     if Decision.objects.filter(action=action, state__in=("requested", "running")).exists():
         return None
@@ -168,7 +175,8 @@ def _under_lock(
         refusal = _refusal(verb, order, seen)
         if refusal is not None:
             data = {"task": str(task.pk), "verb": verb}
-            record.write_event(run, "refused", actor, action=task.action, reason=str(refusal), data=data)
+            words = refusal.recorded if isinstance(refusal, Overtaken) else str(refusal)
+            record.write_event(run, "refused", actor, action=task.action, reason=words, data=data)
             return None, refusal
         result = do(seen, order, actor)
         decision = _write(verb, order, seen, "requested" if work else "done", result)
@@ -192,23 +200,27 @@ def _refusal(verb: str, order: Order, seen: Panel) -> Exception | None:
     answer = seen.verb(verb)
     moved = verb != "comment" and (order.version != seen.task.version or order.evidence_hash != seen.evidence_hash)
     if moved and verb not in ("claim", "release"):
-        return Overtaken(_what_happened(seen, order.by))
+        return _overtaken(seen, order.by)
     if answer.allowed:
         return None
     if moved or answer.rule == "look":
-        return Overtaken(f"{_what_happened(seen, order.by)} {answer.sentence}")
+        return _overtaken(seen, order.by, answer.sentence)
     return Refused(answer.sentence, answer.rule)
 
 
-def _what_happened(seen: Panel, reader: Person) -> str:
-    """Who did what since the form was drawn, in a sentence to the one whose form it is."""
+def _overtaken(seen: Panel, reader: Person, also: str = "") -> Overtaken:
+    """Who did what since the form was drawn, said to the one whose form it is."""
     latest = Decision.objects.filter(run=seen.run).select_related("by").order_by("-id").first()
     if latest is None:
-        return "The facts have changed since this page was drawn. Your click changed and sent nothing."
-    who = "You" if latest.by_id == reader.pk else str(latest.by) if latest.by else "The clock"
-    at = f"{latest.requested_at:%H:%M:%S} UTC"
-    wish = policy.LABELS[latest.verb]
-    return f"{who} chose “{wish}” at {at}, after this page was drawn. Your click changed and sent nothing."
+        return Overtaken(_late("The facts have changed since this page was drawn.", also))
+    name = str(latest.by) if latest.by else "The clock"
+    what = f"chose “{policy.LABELS[latest.verb]}” at {latest.requested_at:%H:%M:%S} UTC, after this page was drawn."
+    recorded = _late(f"{name} {what}", also)
+    return Overtaken(_late(f"You {what}", also) if latest.by_id == reader.pk else recorded, recorded)
+
+
+def _late(happened: str, also: str) -> str:
+    return f"{happened} Your click changed and sent nothing. {also}".rstrip()
 
 
 def _by_key(verb: str, tenant_id: uuid.UUID, order: Order) -> Decision:
@@ -242,8 +254,6 @@ def _write(verb: str, order: Order, seen: Panel, state: str, result: str) -> Dec
 
 
 def _plain(known: assembly.Known) -> dict[str, object]:
-    import json
-
     plain: dict[str, object] = json.loads(json.dumps(assembly.snapshot(known), default=str))
     return plain
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.db.utils import ProgrammingError
-from steadyhand.contract import OUTCOME_OF
+from steadyhand.contract import OUTCOME_OF, OpenRun
 
+from recovery import intake
 from recovery.models import HumanTask
 from recovery.rules import messages
 from recovery.work import decisions
@@ -96,3 +97,14 @@ def test_SEC_24_the_application_may_not_take_facts_back(opened: Opener, statemen
         connection.cursor() as cursor,
     ):
         cursor.execute(statement)
+
+
+def test_a_reference_stands_for_one_piece_of_work(opened: Opener) -> None:
+    case: Any = opened()
+    with wall.within(case.tenant.pk):
+        run = case.run
+        workflow = run.workflow.name
+    again = OpenRun(workflow=workflow, client_ref=run.client_ref, intent=run.intent)
+    assert intake.open_run(case.agent.who, again, request_id="t").run_id == str(case.run_id)
+    with pytest.raises(intake.Conflict, match="reference of its own"):
+        intake.open_run(case.agent.who, again.model_copy(update={"intent": "something else"}), request_id="t")

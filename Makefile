@@ -17,22 +17,26 @@ CHECKED := console runs recovery sdk sandbox demo benchmarks tests manage.py
 install: .venv/.complete
 
 .venv/.uv: requirements-uv.txt
+	@echo "Making an environment of its own…"
 	@test -x $(RUN) || $(PYTHON) -m venv .venv
 	@$(RUN) -m pip install --quiet --require-hashes -r requirements-uv.txt
 	@touch $@
 
 .venv/.server: .venv/.uv requirements.txt sdk/pyproject.toml
+	@echo "Installing the server's packages…"
 	@$(UV) pip sync --quiet --python $(RUN) --require-hashes requirements.txt
 	@$(UV) pip install --quiet --python $(RUN) --no-deps --no-build-isolation -e sdk
 	@touch $@
 
 .venv/.complete: .venv/.server requirements-test.txt
+	@echo "Installing what the checks and tests need…"
 	@$(UV) pip sync --quiet --python $(RUN) --require-hashes requirements-test.txt
 	@$(UV) pip install --quiet --python $(RUN) --no-deps --no-build-isolation -e sdk
 	@touch $@
 
 # One environment per agent framework: together they would drag each other to old releases.
 .venv-%/.complete: sdk/adapters-%.txt .venv/.uv sdk/pyproject.toml
+	@echo "Installing the packages of $*…"
 	@test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
 	@$(UV) pip sync --quiet --python .venv-$*/bin/python --require-hashes $<
 	@$(UV) pip install --quiet --python .venv-$*/bin/python --no-deps --no-build-isolation -e sdk
@@ -52,7 +56,7 @@ up: .venv/.server
 	@exec $(RUN) manage.py up --port $(PORT)
 
 demo: .venv/.server $(DEMO_AGENT)
-	@exec $(RUN) manage.py up --demo --port $(PORT)
+	@exec $(RUN) manage.py up --demo --port $(PORT) $(if $(SANDBOX_PORT),--sandbox-port $(SANDBOX_PORT))
 
 check: lint types deploy-check migrations-check imports
 

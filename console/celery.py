@@ -2,11 +2,12 @@
 
 import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
-from celery.signals import setup_logging
+from celery.signals import beat_init, setup_logging, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -19,6 +20,14 @@ warnings.filterwarnings("ignore", category=SecurityWarning)
 @setup_logging.connect
 def keep_our_logging(**_: Any) -> None:
     """Being connected is enough: Celery then leaves the log as the settings made it."""
+
+
+@worker_ready.connect
+@beat_init.connect
+def say_ready(**_: Any) -> None:
+    """`up` waits for this file: neither the worker nor the clock has a port to knock on."""
+    if os.environ.get("STEADYHAND_READY_FILE"):
+        Path(os.environ["STEADYHAND_READY_FILE"]).touch()
 
 
 app = Celery("steadyhand")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +12,20 @@ from urllib.parse import urlencode
 from django.db.models import IntegerField, Q, QuerySet, Subquery
 from django.http import Http404, QueryDict
 
+from console import looks
 from console.access import Visit
+from console.pages.common import Flash
 from recovery.models import HumanTask
 from runs.ids import parse_id
-from runs.models import Person, Run
+from runs.models import Action, Person, Run
 from runs.states import RUN_OPEN, TASK_OPEN
 
 CAP = 1000
+MOST_NAMED = 5
+QUEUE_KNOWS = ("view", "tenant", "open", "after")
+RUNS_KNOW = ("q", "state", "outcome", "workflow", "tenant", "before")
+TASK_NUMBER = re.compile(r"[Tt]-(\d{1,15})")
+ACTION_ID = re.compile(r"[0-9a-f]{40}")
 UNKNOWN_REASONS = ("external_outcome_unknown", "postcondition_unproven")
 
 
@@ -80,13 +88,25 @@ def counts(visit: Visit) -> dict[str, int]:
     return {name: count or 0 for name, count in row.items()}
 
 
+def unread(asked: QueryDict, known: tuple[str, ...]) -> list[Flash]:
+    """A notice that names what an address asks for and this list does not know: nothing is ignored silently."""
+    odd = sorted(name for name in asked if name not in known)[:MOST_NAMED]
+    if not odd:
+        return []
+    named = ", ".join("`" + name[:40].replace("`", "'").replace("\0", "") + "`" for name in odd)
+    title = "A part of this address was not used."
+    return [Flash(looks.NOTICE["info"], title, f"This list does not know {named}. It knows {', '.join(known)}.")]
+
+
 @dataclass(frozen=True)
 class RunFilter:
-    """The list of runs as its address says it. `before` is the id that the page begins under."""
+    """The list of runs as its address says it. `before` is the id that the page begins under, `q` what is looked up:
+    a run id, an action id, a task's number or a customer reference, in full."""
 
     state: str = ""
     outcome: str = ""
     workflow: str = ""
+    q: str = ""
     before: uuid.UUID | None = None
 
     @classmethod
@@ -97,7 +117,8 @@ class RunFilter:
         if mark and before is None:
             raise Http404
         words = {name: asked.get(name, "")[:80].replace("\0", "") for name in ("state", "outcome", "workflow")}
-        return cls(before=before, **words)
+        q = asked.get("q", "").replace("\0", "").strip()[:200]
+        return cls(before=before, q=q, **words)
 
     def rows(self, visit: Visit) -> QuerySet[Run]:
         """Newest first."""
@@ -110,11 +131,24 @@ class RunFilter:
             rows = rows.filter(outcome=self.outcome)
         if self.workflow:
             rows = rows.filter(workflow__name=self.workflow)
+        if self.q:
+            rows = rows.filter(_named(self.q))
         if self.before:
             rows = rows.filter(pk__lt=self.before)
         return rows.order_by("-pk")
 
     def address(self, visit: Visit, **changes: object) -> str:
         """The query string of this filter with some parts changed; a changed filter begins at its first page."""
-        kept = {"state": self.state, "outcome": self.outcome, "workflow": self.workflow}
+        kept = {"state": self.state, "outcome": self.outcome, "workflow": self.workflow, "q": self.q}
         return query(tenant=visit.chosen.slug if visit.chosen else "", **{**kept, **changes})
+
+
+def _named(text: str) -> Q:
+    """The runs that a text names in full; each form of it has an index, so that no look-up reads a whole table."""
+    number, run_id = TASK_NUMBER.fullmatch(text), parse_id(text)
+    ids: list[uuid.UUID] = [run_id] if run_id is not None else []
+    if number is not None:
+        ids += HumanTask.objects.filter(number=int(number[1])).values_list("run_id", flat=True)[:CAP]
+    if ACTION_ID.fullmatch(text):
+        ids += Action.objects.filter(action_id=text).values_list("run_id", flat=True)[:CAP]
+    return Q(pk__in=ids) | Q(customer_ref=text) if ids else Q(customer_ref=text)

@@ -13,6 +13,7 @@ from recovery.work.decisions import NEEDS_REASON, Order
 from runs.models import Person
 
 OTHER = "other"
+_TOO_LONG = "at most %(limit_value)d characters; this one has %(show_value)d. Nothing was saved, nothing was sent."
 REASONS: dict[str, dict[str, str]] = {
     "reconcile": {
         "confirm_state": "Confirm the provider's state",
@@ -74,7 +75,10 @@ class MarkForm(forms.Form):
 
 
 class CommentForm(MarkForm):
-    text = forms.CharField(max_length=4000, error_messages={"required": "A comment needs words."})
+    text = forms.CharField(
+        max_length=4000,
+        error_messages={"required": "A comment needs words.", "max_length": f"A comment has {_TOO_LONG}"},
+    )
 
     def words(self) -> str:
         return str(self.cleaned_data["text"])
@@ -84,7 +88,9 @@ class VerbForm(MarkForm):
     """A verb that acts: a reason code, and words where the code says too little."""
 
     reason_code = forms.ChoiceField()
-    reason = forms.CharField(required=False, max_length=2000)
+    reason = forms.CharField(
+        required=False, max_length=2000, error_messages={"max_length": f"A reason has {_TOO_LONG}"}
+    )
 
     def __init__(self, verb: str, data: Any = None) -> None:
         super().__init__(data)

@@ -147,6 +147,7 @@ ATTEMPT = _table(
     transient_reject=WAITING.saying("Refused for now"),
     permanent_reject=REFUSED,
     policy_denied=Look("bad", "circle-x", "Refused by policy"),
+    needs_input=Look("warn", "message-square", "Needs input"),
 )
 
 VERDICT = _table(

@@ -128,6 +128,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "console.embedded.mail.for_pages",
             ]
         },
     }
@@ -176,6 +177,7 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 5 * 60
@@ -191,8 +193,11 @@ ANONYMOUS_USER_NAME = None
 GUARDIAN_MONKEY_PATCH_USER = False
 GUARDIAN_MONKEY_PATCH_GROUP = False
 
-EMAIL_BACKEND = f"django.core.mail.backends.{'console' if LOOPBACK else 'smtp'}.EmailBackend"
-EMAIL_HOST = os.environ.get("STEADYHAND_MAIL_HOST", "localhost")
+# Without a host of its own to send through, an installation prints its mail where it runs.
+EMAIL_HOST = os.environ.get("STEADYHAND_MAIL_HOST", "")
+SENDS_MAIL = bool(EMAIL_HOST)
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if SENDS_MAIL else "console.embedded.mail.TerminalMail"
+EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("STEADYHAND_MAIL_FROM", "steadyhand@localhost")
 
 # --- cookies and headers (SEC-04, SEC-11 to SEC-13) ---------------------------------------------------------

@@ -26,5 +26,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<uuid:run_id>/", runs.run, name="run"),
     path("runs/<uuid:run_id>/live/", runs.region, name="run_live"),
     path("first-admin/<str:token>/", account.first_admin, name="first_admin"),
+    path("accounts/login/", account.SignIn.as_view(), name="account_login"),
     path("accounts/", include("allauth.urls")),
 ]

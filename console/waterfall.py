@@ -167,16 +167,27 @@ def _row(lane: Lane, index: int, scale: _Scale) -> Row:
 
 
 def _legible(spans: list[Span]) -> list[Span]:
-    """Words beside a span give way to the next span of the lane; they stay in its title and in the table."""
-    return [
-        replace(span, label=None) if span.label and following and _reaches(span, following.x) else span
-        for span, following in zip(spans, [*spans[1:], None], strict=False)
-    ]
+    """Words give way to the spans of the lane and to later words; they stay in their title and in the table."""
+    taken: list[tuple[float, float]] = []
+    kept: list[Span] = []
+    for span in reversed(spans):
+        others = [(other.x, other.x + other.width) for other in spans if other is not span]
+        if span.label is not None and _crosses(_extent(span.label), [*taken, *others]):
+            span = replace(span, label=None)
+        if span.label is not None:
+            taken.append(_extent(span.label))
+        kept.append(span)
+    return kept[::-1]
 
 
-def _reaches(span: Span, x: float) -> bool:
-    beside = span.label is not None and span.label.x >= span.x + span.width
-    return span.label is not None and beside and span.label.x + len(span.label.text) * CHARACTER > x
+def _extent(label: Text) -> tuple[float, float]:
+    """From where to where the words reach, in user units."""
+    length = len(label.text) * CHARACTER
+    return (label.x, label.x + length) if label.anchor == "start" else (label.x - length, label.x)
+
+
+def _crosses(one: tuple[float, float], others: list[tuple[float, float]]) -> bool:
+    return any(one[0] < end and start < one[1] for start, end in others)
 
 
 def _span(stretch: Stretch, y: float, scale: _Scale) -> Span:

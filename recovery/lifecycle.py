@@ -16,6 +16,8 @@ from runs.record import Actor
 from runs.states import RUN_OPEN
 
 POLICY = ("policy_denied",)
+# No model uses that much: a sum that reaches it stays there, above any ceiling, and still fits its column.
+MAX_COUNTED = 2**61
 RECONCILED = ("completed_late_result", "completed_reconciled", "already_in_desired_state")
 
 
@@ -112,14 +114,18 @@ def _add_usage(run: Run, told: Turn) -> None:
     used = told.usage
     states_changes = {
         "turns": run.turns + 1,
-        "input_tokens": run.input_tokens + (used.input_tokens or 0),
-        "output_tokens": run.output_tokens + (used.output_tokens or 0),
-        "cost_minor": run.cost_minor + (used.cost_minor or 0),
+        "input_tokens": _sum(run.input_tokens, used.input_tokens),
+        "output_tokens": _sum(run.output_tokens, used.output_tokens),
+        "cost_minor": _sum(run.cost_minor, used.cost_minor),
         "usage_estimated": run.usage_estimated or used.input_tokens is None or used.output_tokens is None,
         "version": run.version + 1,
     }
     Run.objects.filter(pk=run.pk).update(**states_changes)
     run.refresh_from_db()
+
+
+def _sum(so_far: int, more: int | None) -> int:
+    return min(so_far + (more or 0), MAX_COUNTED)
 
 
 def _stopped(run: Run) -> TurnAnswer:

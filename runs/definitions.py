@@ -6,61 +6,19 @@ A registered version never changes, so neither does what is cached here under it
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 import uuid
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import fastjsonschema
-import jsonschema
 from django.db.models import Max
-from steadyhand.identity import BadInput
 from steadyhand.manifest import Connector, Manifest, Tool
 from steadyhand.paths import MISSING, dig
 
+from runs import schemas
 from runs.models import Run, Tenant, Workflow
+from runs.schemas import Schema
 from runs.vault import Keys, keys
-
-
-@dataclass(frozen=True)
-class Schema:
-    """A JSON Schema, compiled once: quick to say yes, and able to say in a sentence what is wrong."""
-
-    quick: Callable[[Any], Any]
-    readable: jsonschema.Draft7Validator
-
-    def breach(self, value: Any) -> tuple[str, str] | None:
-        """(path, sentence) of the first breach, or None."""
-        try:
-            self.quick(value)
-        except fastjsonschema.JsonSchemaException:
-            return self._explain(value)
-        return None
-
-    def _explain(self, value: Any) -> tuple[str, str]:
-        errors = sorted(
-            self.readable.iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path]
-        )
-        if not errors:
-            return "", "the value breaks the declared schema"
-        first = errors[0]
-        path = ".".join(str(part) for part in first.absolute_path) or _named(first)
-        return path, f"breaks the rule {first.validator}: {json.dumps(first.validator_value)[:200]}"
-
-
-def _named(error: jsonschema.ValidationError) -> str:
-    """The field that a rule on the whole object is about: a missing one, or the first that is not allowed."""
-    instance: Any = error.instance
-    if error.validator == "required":
-        wanted: Any = error.validator_value
-        return next((str(name) for name in wanted if name not in instance), "")
-    if error.validator == "additionalProperties":
-        schema: Any = error.schema
-        return next((str(name) for name in instance if name not in schema.get("properties", {})), "")
-    return ""
 
 
 @dataclass(frozen=True)
@@ -99,7 +57,7 @@ class Definition:
     def _schema(self, tool: Tool, field: str) -> Schema:
         """Found by name from the second use on: writing a schema out to look it up costs more than checking by it."""
         found = self._schemas.get((tool.name, field))
-        return found or self._schemas.setdefault((tool.name, field), _schema(_dump(getattr(tool, field))))
+        return found or self._schemas.setdefault((tool.name, field), schemas.compiled(getattr(tool, field)))
 
 
 @dataclass(frozen=True)
@@ -115,9 +73,9 @@ def register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, b
     """The version that holds this manifest, new only if it differs from the latest. BadInput for a bad schema."""
     for index, tool in enumerate(manifest.tools):
         for field in ("input_schema", "output_schema"):
-            _check_schema(getattr(tool, field), f"tools.{index}.{field}")
+            schemas.check(getattr(tool, field), f"tools.{index}.{field}")
     plain = manifest.model_dump(mode="json", exclude_defaults=True)
-    digest = hashlib.sha256(_dump(plain).encode()).hexdigest()
+    digest = hashlib.sha256(schemas.dump(plain).encode()).hexdigest()
     versions = Workflow.objects.for_tenant(tenant.pk).filter(name=name)
     latest = versions.order_by("-version").first()
     if latest is not None and latest.manifest_hash == digest:
@@ -129,7 +87,12 @@ def register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, b
 
 def of_workflow(workflow: Workflow, tenant: Tenant) -> Definition:
     return _definition(
-        workflow.pk, tenant.pk, bytes(tenant.sealed_key), workflow.name, workflow.version, _dump(workflow.manifest)
+        workflow.pk,
+        tenant.pk,
+        bytes(tenant.sealed_key),
+        workflow.name,
+        workflow.version,
+        schemas.dump(workflow.manifest),
     )
 
 
@@ -175,46 +138,6 @@ def _definition(
     )
 
 
-@lru_cache(maxsize=4000)
-def _schema(text: str) -> Schema:
-    schema = json.loads(text)
-    return Schema(fastjsonschema.compile(schema, use_default=False), jsonschema.Draft7Validator(schema))
-
-
-def _check_schema(schema: dict[str, Any] | None, field: str) -> None:
-    if schema is None:
-        return
-    if "$ref" in _dump(schema):
-        raise BadInput(field, "write the schema out in full: references are not followed")
-    if any(_is_costly(pattern) for pattern in _patterns(schema)):
-        raise BadInput(field, "write the pattern without repeated groups and with at most two open repetitions")
-    try:
-        jsonschema.Draft7Validator.check_schema(schema)
-        _schema(_dump(schema))
-    except (jsonschema.SchemaError, fastjsonschema.JsonSchemaException) as wrong:
-        raise BadInput(field, "send a valid JSON Schema, draft 7") from wrong
-
-
-def _patterns(schema: Any) -> Iterator[str]:
-    """Every regular expression in a schema, wherever it stands."""
-    if isinstance(schema, dict):
-        for name, value in schema.items():
-            if name == "pattern" and isinstance(value, str):
-                yield value
-            elif name == "patternProperties" and isinstance(value, dict):
-                yield from value
-            yield from _patterns(value)
-    elif isinstance(schema, list):
-        for item in schema:
-            yield from _patterns(item)
-
-
-def _is_costly(pattern: str) -> bool:
-    """Whether matching could take more than a moment on hostile text: a repeated group can take for ever (SEC-16)."""
-    plain = re.sub(r"\\.|\[[^\]]*\]", "x", pattern)
-    return len(pattern) > 500 or bool(re.search(r"\)[*+{]", plain)) or len(re.findall(r"[*+]|,\}", plain)) > 2
-
-
 def _money_breach(tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | None:
     """Money is a whole number of minor units, never negative, never a float (F083)."""
     value = dig(arguments, tool.value_field) if tool.value_field else MISSING
@@ -223,7 +146,3 @@ def _money_breach(tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | No
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return tool.value_field, "money is a whole number of minor units, zero or more"
     return None
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

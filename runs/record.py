@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db.models import F
 from steadyhand.contract import OpenRun
+from steadyhand.identity import BadInput
 from steadyhand.manifest import Manifest
 
 from runs import redact, states
@@ -39,7 +40,11 @@ def lock_run(run_id: uuid.UUID) -> Run | None:
 
 
 def open_run(request: OpenRun, *, client: AgentClient, workflow: Workflow, manifest: Manifest) -> Run:
-    """A new run with its ceilings and its end set from the manifest; the caller has looked for an earlier one."""
+    """A new run with its ceilings and its end set from the manifest; the caller has looked for an earlier one.
+
+    Raises BadInput for a reference or a scope that looks like a secret: both are compared, so neither can be masked.
+    """
+    _refuse_secrets(request)
     now, budgets = read_clock(), manifest.budgets
     deadline = request.deadline_at
     if deadline is None and manifest.deadline_seconds is not None:
@@ -51,11 +56,11 @@ def open_run(request: OpenRun, *, client: AgentClient, workflow: Workflow, manif
         client_ref=request.client_ref,
         intent=redact.clean_text(request.intent),
         scope=request.scope.model_dump(mode="json"),
-        requester=redact.clean_text(request.requester or ""),
-        customer_ref=redact.clean_text(request.customer_ref or ""),
-        trace_id=request.trace_id or "",
-        model=request.model or "",
-        prompt_version=request.prompt_version or "",
+        requester=redact.clean_text(request.requester or "", 200),
+        customer_ref=redact.clean_text(request.customer_ref or "", 200),
+        trace_id=redact.clean_text(request.trace_id or "", 200),
+        model=redact.clean_text(request.model or "", 200),
+        prompt_version=redact.clean_text(request.prompt_version or "", 200),
         max_turns=budgets.max_turns,
         max_tool_calls=budgets.max_tool_calls,
         max_attempts=budgets.max_attempts_per_step,
@@ -67,6 +72,14 @@ def open_run(request: OpenRun, *, client: AgentClient, workflow: Workflow, manif
     )
     write_event(run, "opened", Actor("agent", client.name), to_state="planning")
     return run
+
+
+def _refuse_secrets(request: OpenRun) -> None:
+    named = [(f"scope.ids.{field}", text) for field, ids in request.scope.ids.items() for text in (field, *ids)]
+    for field, text in [("client_ref", request.client_ref), *named]:
+        remedy = redact.fault(text)
+        if remedy is not None:
+            raise BadInput(redact.clean_text(field, 200), remedy)
 
 
 def write_event(

@@ -15,54 +15,108 @@ from typing import Any
 
 MAX_TEXT = 4000
 MAX_ITEMS = 200
-# Nothing that the shapes below look for is shorter, but for an address with credentials in it, which holds an "@".
+MAX_DEPTH = 100
+# Nothing that the shapes below look for is shorter, but for an address with credentials, which holds an "@", and a
+# secret that is named, which holds a "=" or a ":".
 SHORTEST_SECRET = 13
 
 _SECRET_NAME = re.compile(
-    r"pass(word|wd|phrase)?$|secret|token|api[_\-]?key|authorization|cookie|credential|private[_\-]?key|cvv|cvc|"
-    r"\bpin\b|otp|ssn|session[_\-]?id|card[_\-]?number|\biban\b",
+    r"passw|pwd|pass(phrase|code)|pass$|mot_de_passe|passwort|kennwort|contrase|secret|token|credential|cookie"
+    r"|authori[sz]ation|bearer|jwt|session[_\-]?id|card[_\-]?(number|no|num)\b|security[_\-]?code|cvv|cvc"
+    r"|(api|access|private|signing|encryption|ssh|account|license|master|auth)[_\-]?key"
+    r"|(^|[_\-. ])(pw|pass|pin|otp|totp|mfa|auth|ssn|iban|pan)([_\-. ]|$)",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(
-    r"sh_[\w\-]{8,}_[\w\-]{16,}_[\w\-]{16,}|\b(?:sk|pk|rk|ghp|gho|ghs|xox[abp]|glpat|AKIA|ASIA)[\w\-]{12,}"
-    r"|eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]*|(?i:bearer|basic)\s+[\w\-.=+/]{12,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)"
+    r"sh_[\w\-]{8,40}_[\w\-]{16,40}_[\w\-]{16,100}|\b(?:sk|pk|rk|ghp|gho|ghs|xox[abp]|glpat|AKIA|ASIA)[\w\-]{12,}"
+    r"|eyJ[\w\-]{8,1000}\.[\w\-]{8,8000}\.[\w\-]*|(?i:bearer|basic)\s{1,10}[\w\-.=+/]{12,}"
+    r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)"
 )
-_USERINFO = re.compile(r"(\w+://)[^/\s:@]+:[^/\s@]+@")
+# `password=…`, `"api_key": "…"`, `?token=…`: a name that tells, a sign, a value. Every part is bounded, so that no
+# text takes long.
+_NAMED = re.compile(
+    r"((?:passw(?:or)?d|passphrase|passcode|passwd|pwd|secret|token|credentials?|authorization|cookie|jwt|session_?id"
+    r"|(?:api|access|private|signing|encryption|auth)[_\-]?key|\bpass|\bpw|\bauth|\bpin|\bcvv|\bcvc|\botp|_auth|_pass)"
+    r"(?:[_\-]\w{1,40}|hash)?[\\\"']{0,4}\s{0,4}[=:]\s{0,4})"
+    r"(?!\s|[\\\"']{0,4}\[redacted |//)"
+    r"(?:(?:bearer|basic)\s{1,10})?"
+    r"(?:\\\"[^\"\\\n]+(?:\\\")?|\"(?:[^\"\\\n]|\\.)+\"?|'(?:[^'\\\n]|\\.)+'?|[^\s\"'&,;<>(){}\[\]\\]+)",
+    re.IGNORECASE,
+)
+_HINTS = (
+    "pass", "pw", "secret", "token", "key", "auth", "credential", "cookie", "jwt", "session", "pin", "cv", "otp",
+)  # fmt: skip
+_USERINFO = re.compile(r"(\w://)[^/\s:@]{1,200}:[^/\s@]{1,1000}@")
 _CARD = re.compile(r"(?<!\d)\d(?:[ \-]?\d){12,18}(?!\d)")
+# As a bare number a card is told from an order or a time by how cards begin and how long they are.
+_CARD_NUMBER = re.compile(r"4\d{12}(?:\d{3}){0,2}|5\d{15}|2[2-7]\d{14}|3[47]\d{13}|3[0689]\d{12}|35\d{14}|6\d{15,18}")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
 _WORD = re.compile(r"[\w+/=\-]{32,}")
 _MARK = re.compile(r"\[redacted \w+\]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
-def redact(value: Any, *, sensitive: Iterable[str] = (), path: str = "") -> Any:
+def redact(value: Any, *, sensitive: Iterable[str] = ()) -> Any:
     """A copy of a JSON value that is fit to be stored: same shape, secrets replaced by what they were."""
-    hidden = frozenset(sensitive)
+    return _redacted(value, frozenset(sensitive), "", MAX_DEPTH)
+
+
+def _redacted(value: Any, hidden: frozenset[str], path: str, levels: int) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, (dict, list, tuple)) and levels == 0:
+        return "[nested too deep]"
     if isinstance(value, dict):
         return {
-            clean_text(str(key)): _field(str(key), item, hidden, path)
+            clean_text(str(key)): _field(str(key), item, hidden, path, levels - 1)
             for key, item in list(value.items())[:MAX_ITEMS]
         }
     if isinstance(value, (list, tuple)):
-        return [redact(item, sensitive=hidden, path=path) for item in list(value)[:MAX_ITEMS]]
-    if isinstance(value, str):
-        return clean_text(value)
+        return [_redacted(item, hidden, path, levels - 1) for item in list(value)[:MAX_ITEMS]]
+    return value if isinstance(value, bool) or value is None else _number(value)
+
+
+def _number(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return f"[{value}]"
-    return value
+    is_long = isinstance(value, (int, float)) and abs(value) >= 10**12
+    return "[redacted card]" if is_long and _is_card(f"{value:.0f}" if abs(value) < 10**19 else "") else value
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
     """Text without secrets, without invisible characters, cut at `limit` with the rest counted."""
-    if len(text) < min(SHORTEST_SECRET, limit) and text.isascii() and text.isprintable() and "@" not in text:
+    if len(text) < min(SHORTEST_SECRET, limit) and text.isascii() and text.isprintable() and not _is_signed(text):
         return text
     text = _USERINFO.sub(r"\1[redacted]@", _TOKEN.sub("[redacted token]", text))
+    text = _NAMED.sub(r"\1[redacted secret]", text) if _may_name_one(text) else text
     text = _CARD.sub(lambda found: "[redacted card]" if _luhn(found[0]) else found[0], text)
     text = _IBAN.sub(lambda found: "[redacted account]" if _iban(found[0]) else found[0], text)
     text = _WORD.sub(lambda found: "[redacted token]" if _random(found[0]) else found[0], text)
     text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return text if len(text) <= limit else _cut(text, limit)
+
+
+def _is_signed(text: str) -> bool:
+    return "@" in text or "=" in text or ":" in text
+
+
+def _may_name_one(text: str) -> bool:
+    """A cheap look before the slow one: most texts with a colon name no secret."""
+    if "=" not in text and ":" not in text:
+        return False
+    lower = text.lower()
+    return any(hint in lower for hint in _HINTS)
+
+
+def fault(text: str) -> str | None:
+    """Why a text may not be stored as it is, as what to do about it; None if it may (SEC-34).
+
+    For a name that is looked up again it is no help to be cleaned: it has to come clean.
+    """
+    if _CONTROL.search(text):
+        return "leave out control and invisible characters"
+    known = _CARD.sub(lambda found: "" if not _is_card(re.sub(r"\D", "", found[0])) else found[0], text)
+    return None if clean_text(known, len(known) + 1) == known else "send a plain name: this looks like a secret"
 
 
 def _cut(text: str, limit: int) -> str:
@@ -71,11 +125,11 @@ def _cut(text: str, limit: int) -> str:
     return f"{text[: limit - len(note)]}{note}" if limit > 2 * len(note) else text[:limit]
 
 
-def _field(name: str, item: Any, hidden: frozenset[str], path: str) -> Any:
+def _field(name: str, item: Any, hidden: frozenset[str], path: str, levels: int) -> Any:
     here = f"{path}.{name}" if path else name
     if name in hidden or here in hidden or (_is_telling(name) and item not in (None, "", [], {})):
         return item if isinstance(item, str) and _MARK.fullmatch(item) else f"[redacted {type(item).__name__}]"
-    return redact(item, sensitive=hidden, path=here)
+    return _redacted(item, hidden, here, levels)
 
 
 def _is_telling(name: str) -> bool:
@@ -86,6 +140,10 @@ def _is_telling(name: str) -> bool:
 def _is_known_telling(name: str) -> bool:
     """The same field names come with every call."""
     return _SECRET_NAME.search(name) is not None
+
+
+def _is_card(digits: str) -> bool:
+    return _CARD_NUMBER.fullmatch(digits) is not None and _luhn(digits)
 
 
 def _luhn(text: str) -> bool:

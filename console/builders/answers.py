@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console import looks
 from console.builders import words
-from console.builders.attempts import came_back
+from console.builders.attempts import came_back, missing, told
 from console.builders.evidence import words_of
 from console.builders.record import Record
 from console.looks import Look
@@ -12,7 +12,7 @@ from console.pages.common import Answer
 from recovery.models import HumanTask
 from recovery.panel import Panel
 from recovery.rules import messages, policy
-from runs.models import Action, Evidence
+from runs.models import Action, Attempt, Evidence
 
 _CHANGED = {
     "unknown": "Outcome unknown: {what} may exist",
@@ -24,9 +24,16 @@ _CHANGED = {
 }
 
 
+NEEDS_INPUT = "user_input_required"
+
+
 def three(panel: Panel, record: Record, action: Action | None, answer: str) -> list[Answer]:
     """`answer` is what the task's call (or its run) changed."""
-    return [_failed(panel.task, record, action), _changed(panel, record, action, answer), _retry(panel)]
+    return [
+        _failed(panel.task, record, action),
+        _changed(panel, record, action, answer),
+        _retry(panel, record, action),
+    ]
 
 
 def _failed(task: HumanTask, record: Record, action: Action | None) -> Answer:
@@ -37,10 +44,13 @@ def _failed(task: HumanTask, record: Record, action: Action | None) -> Answer:
         said = f"{action.tool}: {_lower(messages.title(task.reason_code))}"
         return Answer("What failed", Look("idle", "hand", said), "Nothing was sent.")
     last = tries[-1]
-    look = Look("idle", "timer", f"{action.tool}: {_lower(came_back(last).word)}")
+    named = f": {missing(action, last)}" if task.reason_code == NEEDS_INPUT and missing(action, last) else ""
+    look = Look("idle", "timer", f"{action.tool}: {_lower(came_back(last).word)}{named}")
     amount = words.amount(action.value_minor, action.currency)
-    tried = f"attempt {last.number} of {record.run.max_attempts}, sent {words.clock(last.dispatched_at)}"
-    return Answer("What failed", look, ", ".join(filter(None, [amount, f"step `{action.step}`", tried])) + ".")
+    sent = "permitted" if last.observed == "not_sent" else "sent"
+    tried = f"attempt {last.number} of {record.run.max_attempts}, {sent} {words.clock(last.dispatched_at)}"
+    facts = ", ".join(filter(None, [amount, f"step `{action.step}`", tried]))
+    return Answer("What failed", look, f"{facts}. The tool said: “{told(last)}”" if told(last) else f"{facts}.")
 
 
 def _run_facts(record: Record) -> str:
@@ -57,10 +67,10 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
     if action is None:
         proven = len(record.effects)
         return Answer("Did anything change?", look, f"{words.plural(proven, 'effect')} of this run proven.")
-    return Answer("Did anything change?", look, _last_fact(record.facts(action), panel, answer))
+    return Answer("Did anything change?", look, _last_fact(record.facts(action), record.tries(action), answer))
 
 
-def _last_fact(facts: list[Evidence], panel: Panel, answer: str) -> str:
+def _last_fact(facts: list[Evidence], tries: list[Attempt], answer: str) -> str:
     probes = [fact for fact in facts if fact.kind == "probe"]
     if probes:
         made, last = words.plural(len(probes), "look-up"), probes[-1]
@@ -69,13 +79,29 @@ def _last_fact(facts: list[Evidence], panel: Panel, answer: str) -> str:
         return facts[-1].fact
     if answer == "unknown":
         return "No look-up has been made yet."
-    return "Proven by the provider's reply." if answer == "yes" else "Nothing was sent, or the provider refused it."
+    if answer == "yes":
+        return "Proven by the provider's reply."
+    seen = {attempt.observed for attempt in tries}
+    if seen <= {"not_sent"}:
+        return "Nothing was sent." if not tries else "Nothing left the agent's machine, each try is proven not sent."
+    if tries[-1].observation and tries[-1].observation.get("declared"):
+        return "The tool refused it before anything was changed."
+    return "The provider refused it." if "not_sent" not in seen else "It was refused, or was never sent."
 
 
-def _retry(panel: Panel) -> Answer:
+def _input_words(action: Action | None, record: Record) -> str:
+    tries = record.tries(action) if action else []
+    field = missing(action, tries[-1] if tries else None) if action else ""
+    what = f"the field `{field}`" if field else "what was asked for"
+    return f"Nothing happened. The same call would be refused again; the requester has to change {what} first."
+
+
+def _retry(panel: Panel, record: Record, action: Action | None) -> Answer:
     question = "Is retry safe?"
     if panel.task.reason_code == "approval_required" and not panel.situation.settled:
         return Answer(question, looks.RETRY_SAFE["after_approval"], "Nothing was sent yet. It waits for an approval.")
+    if panel.task.reason_code == NEEDS_INPUT and not panel.situation.settled:
+        return Answer(question, looks.RETRY_SAFE["after_input"], _input_words(action, record))
     if panel.case is None or panel.situation.settled:
         _, sentence, rule = policy.retry_safe(panel.situation)
         return Answer(question, looks.RETRY_SAFE["nothing_to_retry"], sentence, rule)

@@ -12,11 +12,19 @@ from console.looks import Look
 from console.pages.task import AttemptRow
 from runs.models import Action, Attempt
 
+MOST_TOLD = 300
 _KINDS = {
     "timeout": "Timed out after dispatch",
     "connection_lost": "Connection lost after dispatch",
     "exception": "Broke off after dispatch",
     "not_sent": "Not sent",
+}
+_DECLARED = {
+    "rate_limited": "Rate limited",
+    "not_sent": "Not sent",
+    "business_rule": "Refused by a rule",
+    "invalid_input": "Refused: input not usable",
+    "unknown": "The tool cannot tell",
 }
 
 
@@ -41,7 +49,29 @@ def came_back(attempt: Attempt) -> Look:
         return look.saying(f"{seen.get('status', '')} {_said(attempt, look)}".strip())
     if not seen:
         return look.saying("No report before the lease ended")
+    if seen.get("declared") == "needs_input":
+        return looks.ATTEMPT["needs_input"]
+    if seen.get("declared") in _DECLARED:
+        return look.saying(_DECLARED[seen["declared"]])
     return look.saying(_KINDS.get(str(seen.get("kind")), look.word))
+
+
+def declared(attempt: Attempt) -> bool:
+    """Whether the tool's author said what this meant, by a typed answer, instead of us reading it from a failure."""
+    return bool((attempt.observation or {}).get("declared"))
+
+
+def told(attempt: Attempt) -> str:
+    """What a typed answer said in words, as it was recorded (redacted there); empty where there is none."""
+    seen: dict[str, Any] = attempt.observation or {}
+    said = " ".join(str(seen.get("message") or "").split()).replace("`", "'") if seen.get("declared") else ""
+    return said if len(said) <= MOST_TOLD else f"{said[: MOST_TOLD - 1]}…"
+
+
+def missing(action: Action, attempt: Attempt | None) -> str:
+    """The field that the requester has to fill in or change; empty where nobody named one."""
+    seen: dict[str, Any] = (attempt.observation or {}) if attempt else {}
+    return str(action.error_field or seen.get("declared_field") or "").replace("`", "'")
 
 
 def bytes_words(attempt: Attempt) -> str:
@@ -76,7 +106,7 @@ def _row(record: Record, action: Action, attempt: Attempt, worker: str) -> Attem
         dispatched_at=attempt.dispatched_at,
         latency_ms=attempt.latency_ms,
         left=max(record.run.max_attempts - action.attempts, 0) if last and action.settled_at is None else None,
-        note=f"asks for {words.lasting(asked)}" if asked else bytes_words(attempt),
+        note=f"asks for {words.lasting(asked)}" if asked else told(attempt) or bytes_words(attempt),
     )
 
 

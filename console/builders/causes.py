@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import CharField, Count, Max, Min, Q, QuerySet, Sum
+from django.db.models import CharField, Count, F, Max, Min, Q, QuerySet, Sum
 from django.db.models.functions import Cast
 
 from console.builders import changed
@@ -17,6 +17,8 @@ from recovery.models import HumanTask
 from recovery.rules import messages
 
 CAUSE = ("tenant_id", "workflow_name", "reason_code", "tool")
+UNDECLARED = Q(action__effect="write", value_minor__isnull=True)
+"""Tasks about a write of which nobody said how much it moves."""
 Cause = tuple[uuid.UUID, str, str, str]
 
 
@@ -32,6 +34,8 @@ class Heap:
     due: datetime | None = None
     consequence: int = 0
     claimed: int = 0
+    undeclared: int = 0
+    version: int = 0
     claimers: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     one_id: uuid.UUID | None = None
@@ -49,6 +53,8 @@ class Heap:
         self.due = min(filter(None, (self.due, row["due"])))
         self.consequence = max(self.consequence, row["worst"])
         self.claimed += row["claimed"]
+        self.undeclared += row["silent"]
+        self.version = max(self.version, row["newest"])
         self.claimers |= {name for name in row["claimers"] if name}
         self.changed |= set(row["answers"])
         self.one_id = uuid.UUID(row["one_id"])
@@ -73,6 +79,8 @@ def heaps(tasks: QuerySet[HumanTask], limit: int) -> list[Heap]:
             due=Min("due_at"),
             worst=Max("consequence"),
             claimed=Count("pk", filter=Q(state="claimed")),
+            silent=Count("pk", filter=UNDECLARED),
+            newest=Max("version"),
             claimers=ArrayAgg("claimed_by__name", filter=Q(state="claimed"), distinct=True, default=[]),
             answers=ArrayAgg("answer", distinct=True),
             one_id=Min(as_text("pk")),
@@ -94,7 +102,7 @@ def members(tasks: QuerySet[HumanTask], heap: Heap, *, limit: int, after: str = 
     if last is not None:
         later = Q(due_at__gt=last["due_at"]) | Q(due_at=last["due_at"], pk__gt=last["pk"])
         rows = rows.filter(Q(consequence__lt=last["consequence"]) | Q(consequence=last["consequence"]) & later)
-    rows = rows.annotate(answer=changed.of_task()).select_related("run", "claimed_by")
+    rows = rows.annotate(answer=changed.of_task(), effect=F("action__effect")).select_related("run", "claimed_by")
     return list(rows.order_by("-consequence", "due_at", "pk")[:limit])
 
 

@@ -12,6 +12,7 @@ from console.builders.record import answer_of
 from console.builders.task import Seen
 from console.pages.common import Flash, Link
 from console.pages.confirm import Choice, ConfirmPage, FactRow, Select, SentRow
+from recovery.rules import policy
 from recovery.rules.policy import Verb
 from runs.models import Action
 
@@ -136,6 +137,8 @@ def _facts(seen: Seen) -> list[FactRow]:
 
 def _worst(seen: Seen, verb: Verb) -> tuple[str, str]:
     final_at, now = seen.panel.situation.final_from, seen.panel.situation.now
+    if not seen.panel.situation.task_open:
+        return "None. The task is resolved; nothing can be sent from here.", "idle"
     if verb.name == "reconcile":
         early = f" It cannot be final before {words.clock(final_at)}." if final_at and final_at > now else ""
         return f"The answer settles nothing and the task stays open.{early} Nothing in the world changes.", "idle"
@@ -143,7 +146,7 @@ def _worst(seen: Seen, verb: Verb) -> tuple[str, str]:
         return f"The call is sent and fails again. {verb.sentence}", "warn"
     if verb.name == "resume":
         return "The agent stops again and a new task opens. Nothing that is proven is repeated.", "idle"
-    unknown = [action for action in seen.record.unsettled if answer_of(action) in ("unknown", "partly", "conflict")]
+    unknown = [action for action in seen.record.unsettled if _may_have_happened(seen, action)]
     if unknown:
         named = ", ".join(
             f"`{action.tool}` {words.amount(action.value_minor, action.currency)}".strip() for action in unknown
@@ -154,6 +157,13 @@ def _worst(seen: Seen, verb: Verb) -> tuple[str, str]:
         f"The run ends and cannot be taken up again. {proven} stay{'s' if len(seen.record.effects) == 1 else ''}.",
         "warn",
     )
+
+
+def _may_have_happened(seen: Seen, action: Action) -> bool:
+    case = seen.panel.case
+    if case is not None and case.action.pk == action.pk and policy.surely_nothing(case.evidence):
+        return False
+    return answer_of(action) in ("unknown", "partly", "conflict")
 
 
 def _agree(verb: Verb) -> str:

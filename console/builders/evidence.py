@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console import looks
-from console.builders.attempts import bytes_words, came_back
+from console.builders.attempts import bytes_words, came_back, declared, told
 from console.builders.record import Record
 from console.pages.task import Conflict, EvidenceRow
 from runs.models import Action, Attempt, Evidence
@@ -81,14 +81,15 @@ def _strength(fact: Evidence) -> str:
 
 
 def _try(action: Action, attempt: Attempt) -> EvidenceRow:
-    said, sizes = came_back(attempt).word, bytes_words(attempt)
-    words = f"Attempt {attempt.number} of `{action.step}`: {said[:1].lower()}{said[1:]}"
-    replied = attempt.observed in ("ok_valid", "transient_reject", "permanent_reject")
+    back, sizes = came_back(attempt).word, bytes_words(attempt)
+    words = f"Attempt {attempt.number} of `{action.step}`: {back[:1].lower()}{back[1:]}"
+    typed, replied = declared(attempt), attempt.observed in ("ok_valid", "transient_reject", "permanent_reject")
+    said = f": “{told(attempt)}”" if told(attempt) else f"; {sizes}" if sizes else ""
     return EvidenceRow(
-        f"{words}; {sizes}" if sizes else words,
-        "Provider's reply" if replied else "Agent's boundary",
-        PROVIDERS_REPLY if replied else OWN_RECEIPT,
-        "Provider's reply" if replied else "Own receipt",
+        f"{words}{said}",
+        "The tool's own answer" if typed else "Provider's reply" if replied else "Agent's boundary",
+        PROVIDERS_REPLY if replied and not typed else OWN_RECEIPT,
+        "Typed answer" if typed else "Provider's reply" if replied else "Own receipt",
         attempt.ended_at or attempt.dispatched_at,
     )
 

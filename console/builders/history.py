@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console import looks
+from console.builders import words
 from console.looks import Look
 from console.pages.run import EventRow
 from console.pages.task import HistoryRow
@@ -10,6 +11,7 @@ from recovery.rules.policy import LABELS
 from runs.models import Event
 
 SHORT = 8
+MOST_SHOWN = 240
 TRANSITIONS, EVIDENCE, PEOPLE = "transitions", "evidence", "people"
 _EVIDENCE_KINDS = ("look_started", "outcome_unknown", "late_look", "late_report", "lease_expired")
 _QUIET = ("rule", "timer")
@@ -32,7 +34,7 @@ _WORDS = {
     "claim_decayed": "Claim ended",
     "approval_required": "`{step}` waits for an approval",
     "waiting": "`{step}` waits",
-    "ready": "Proposals are welcome again",
+    "ready": "The run may go on",
     "cancelling": "Cancelling",
     "cancelled": "Cancelled",
     "completed": "Completed",
@@ -44,7 +46,12 @@ _WORDS = {
 
 def lines(events: list[Event]) -> list[HistoryRow]:
     """The newest few for the right column."""
-    return [HistoryRow(words_of(event).replace("`", ""), event.at) for event in events[:SHORT]]
+    return [_line(event) for event in events[:SHORT]]
+
+
+def _line(event: Event) -> HistoryRow:
+    shown, rest = words.split(words_of(event).replace("`", ""), MOST_SHOWN)
+    return HistoryRow(shown, event.at, rest)
 
 
 def rows(events: list[Event], total: int) -> list[EventRow]:
@@ -54,7 +61,7 @@ def rows(events: list[Event], total: int) -> list[EventRow]:
 
 def kind_of(event: Event) -> str:
     """Which of the event tabs it belongs to, besides All."""
-    if event.actor_kind == "person":
+    if event.actor_kind == "person" and _verb(event):
         return PEOPLE
     return EVIDENCE if event.kind in _EVIDENCE_KINDS else TRANSITIONS
 
@@ -83,7 +90,7 @@ def _row(event: Event, seq: int) -> EventRow:
         seq=seq,
         at=event.at,
         actor=_actor(event),
-        actor_name="" if event.actor_kind in _QUIET else event.actor,
+        actor_name=_actor_name(event),
         before=event.from_state if moved else "",
         after=event.to_state if moved else "",
         detail=words_of(event),
@@ -91,5 +98,14 @@ def _row(event: Event, seq: int) -> EventRow:
     )
 
 
+def _actor_name(event: Event) -> str:
+    """A person is named for what she did; what the machine did on her wish is the machine's, "for" her."""
+    if event.actor_kind == "person" and not _verb(event):
+        return f"for {event.actor}"
+    return "" if event.actor_kind in _QUIET else event.actor
+
+
 def _actor(event: Event) -> Look:
+    if event.actor_kind == "person" and not _verb(event):
+        return looks.ACTOR["worker"]
     return looks.ACTOR.get(event.actor_kind, looks.ACTOR["worker"])

@@ -9,6 +9,7 @@ from console import looks, waterfall
 from console.builders import words
 from console.builders.attempts import came_back
 from console.builders.record import Record, answer_of
+from console.builders.waits import next_try
 from console.waterfall import Lane, Moment, Stretch, Waterfall
 from recovery.rules import assembly
 from recovery.rules.policy import LABELS
@@ -59,6 +60,9 @@ def _of_call(record: Record, action: Action, end: datetime) -> list[Lane]:
         stretches += _resolved(action, tries[-1])
     lanes = [Lane(action.step, stretches)]
     waits = [_wait(before, after) for before, after in pairwise(tries) if before.ended_at]
+    if tries and action.state in ("refused_transient", "absent_final") and action.settled_at is None:
+        since = tries[-1].ended_at or tries[-1].dispatched_at
+        waits.append(Stretch(since, record.run.ended_at, "idle", next_try(record, action, end), True))
     if waits:
         lanes.append(Lane("wait", waits))
     looked = [Stretch(fact.started_at, fact.recorded_at, "idle", _found(fact))
@@ -75,10 +79,11 @@ def _unknown_words(record: Record, action: Action, since: datetime) -> str:
 def _sent(attempt: Attempt, end: datetime) -> Stretch:
     if attempt.observed is None:
         return Stretch(attempt.dispatched_at, None, "move", "dispatched", True)
-    css = _CSS.get(attempt.observed, "bad")
+    look = came_back(attempt)
+    css = _CSS.get(attempt.observed, look.css)
     if attempt.observed == "unknown":
         return Stretch(attempt.dispatched_at, attempt.ended_at or end, "move", "dispatched", True)
-    return Stretch(attempt.dispatched_at, attempt.ended_at, css, came_back(attempt).word)
+    return Stretch(attempt.dispatched_at, attempt.ended_at, css, look.word)
 
 
 def _resolved(action: Action, last: Attempt) -> list[Stretch]:

@@ -55,12 +55,19 @@ def totals(record: Record) -> list[Total]:
         "Compensated": [action for action in writes if answer_of(action) == "undone"],
         "Irreversible": irreversible,
     }
-    return [_total(label, found) for label, found in named.items()] if writes else []
+    return [_total(record, label, found) for label, found in named.items()] if writes else []
 
 
-def _total(label: str, actions: list[Action]) -> Total:
+def undeclared(record: Record, action: Action) -> bool:
+    """Whether nobody said how much this write moves: its tool declares no amount, which is not the same as none."""
+    tool = record.tool(action)
+    return action.effect == "write" and tool is not None and tool.value_field is None
+
+
+def _total(record: Record, label: str, actions: list[Action]) -> Total:
     sums = words.sums((action.value_minor, action.currency) for action in actions)
-    return Total(label, sums, "unk" if label == "Unknown" and actions else "")
+    silent = sum(undeclared(record, action) for action in actions)
+    return Total(label, sums, "unk" if label == "Unknown" and actions else "", silent)
 
 
 def look_of(action: Action) -> Look:
@@ -105,6 +112,7 @@ def _row(record: Record, action: Action) -> EffectRow:
         external_id=(effect.external_id if effect else "") or action.external_id,
         external_note="none seen" if answer_of(action) == "unknown" else "none",
         amount=words.money(action.value_minor, action.currency),
+        amount_note="not declared" if undeclared(record, action) else "",
         proof=proof,
         proof_note=note,
         proof_at=at,
@@ -122,6 +130,8 @@ def _proof(record: Record, action: Action) -> tuple[str, str, datetime | None]:
         return "Nothing was changed", (action.reason_code or "").replace("_", " "), action.settled_at
     if action.first_dispatched_at is None:
         return "Not sent", "", None
+    if action.state == "held" and answer_of(action) == "no":
+        return "Nothing was changed", (action.reason_code or "").replace("_", " "), action.first_dispatched_at
     return "None yet,", "dispatched", action.first_dispatched_at
 
 
@@ -130,5 +140,6 @@ def _planned(tool: Tool, waits_for: str) -> EffectRow:
         step=tool.name,
         look=looks.PLANNED,
         words=effect_words(tool, tool.effect),
+        amount_note="not known yet" if tool.value_field else "not declared" if tool.effect == "write" else "",
         proof=f"Waits for `{waits_for}`" if waits_for else "Not called yet",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -61,6 +62,7 @@ def page(
         title=_page_title(address),
         summary=_summary(total, len(found)),
         sums=words.sums(amount for heap in found for amount in heap.amounts),
+        undeclared=sum(heap.undeclared for heap in found),
         tabs=_tabs(address, counts),
         groups=groups,
         live=live,
@@ -82,10 +84,12 @@ def heading(visit: Visit, address: Address, *, live: Live, news: News | None) ->
     """Only what the polled title line shows."""
     tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
     different = tasks.values(*CAUSE).distinct()
+    sums, silent = at_risk(tasks)
     return QueuePage(
         title=_page_title(address),
         summary=_summary(tasks.count(), different.count()),
-        sums=at_risk(tasks),
+        sums=sums,
+        undeclared=silent,
         tabs=[],
         groups=[],
         live=live,
@@ -154,6 +158,9 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
         owner_note=f"{heap.claimed} of {heap.count} claimed" if heap.count > 1 else "",
         verb=_shared_verb(visit, heap, opened),
         open=False,
+        undeclared=heap.undeclared,
+        claim=_claim_single(visit, heap),
+        claim_why=_why_no_claim(visit, tenant_id, claimer if heap.count == heap.claimed else ""),
     )
 
 
@@ -168,6 +175,22 @@ def retry_look(answer: str, reason: str, tool: str) -> Look:
     if answer == "unknown":
         return looks.RETRY_SAFE["check_first"]
     return looks.RETRY_SAFE["yes" if reason == "external_outcome_resolved" else "no"]
+
+
+def _claim_single(visit: Visit, heap: Heap) -> Verb | None:
+    """The claim of a cause with one free task; several are opened first, for a person takes tasks and not causes."""
+    if heap.count != 1 or heap.claimed or heap.one_id is None or not visit.may("claim", heap.cause[0]):
+        return None
+    return _claim_of(heap.one_id, heap.version)
+
+
+def _why_no_claim(visit: Visit, tenant_id: uuid.UUID, claimer: str) -> str:
+    """What a person hears whose claim key does nothing."""
+    if not visit.may("claim", tenant_id):
+        return "You cannot claim here: your role does not include this."
+    if claimer == visit.person.name:
+        return "You hold this already. Open it to extend your claim."
+    return f"{claimer} holds this already." if claimer else ""
 
 
 def _shared_verb(visit: Visit, heap: Heap, opened: str) -> Verb | None:
@@ -228,6 +251,10 @@ def row(visit: Visit, task: HumanTask) -> Row:
         owner=_owner(visit, task),
         owner_note=_left(visit, task),
         claim=_claim(visit, task),
+        claim_why=_why_no_claim(
+            visit, task.tenant_id, task.claimed_by.name if task.state == "claimed" and task.claimed_by else ""
+        ),
+        undeclared=int(task.effect == "write" and task.value_minor is None),  # type: ignore[attr-defined]
     )
 
 
@@ -247,10 +274,14 @@ def _left(visit: Visit, task: HumanTask) -> str:
 def _claim(visit: Visit, task: HumanTask) -> Verb | None:
     if task.state not in ("open", "reopened") or not visit.may("claim", task.tenant_id):
         return None
-    url = reverse("claim", args=[task.pk])
+    return _claim_of(task.pk, task.version)
+
+
+def _claim_of(task_id: uuid.UUID, version: int) -> Verb:
+    url = reverse("claim", args=[task_id])
     return Verb(
         "claim", LABELS["claim"], looks.VERB_ICONS["claim"], url, "Yours for 30 minutes.",
-        method="post", version=str(task.version), key=forms.new_key(),
+        method="post", version=str(version), key=forms.new_key(),
     )  # fmt: skip
 
 
@@ -288,10 +319,12 @@ def _empty(visit: Visit, address: Address, counts: dict[str, int]) -> Empty:
                  Link("Show all", all_url))  # fmt: skip
 
 
-def at_risk(tasks: QuerySet[HumanTask]) -> list[Money]:
-    """The money in these tasks, one sum per currency."""
-    rows = tasks.values("currency").annotate(total=Sum("value_minor")).values_list("total", "currency")
-    return words.sums(rows)
+def at_risk(tasks: QuerySet[HumanTask]) -> tuple[list[Money], int]:
+    """The money in these tasks, one sum per currency, and how many writes have no declared amount."""
+    silent = Count("pk", filter=causes.UNDECLARED)
+    rows = tasks.values("currency").annotate(total=Sum("value_minor"), silent=silent)
+    found = list(rows.values_list("total", "currency", "silent"))
+    return words.sums((total, currency) for total, currency, _ in found), sum(count for _, _, count in found)
 
 
 def version(visit: Visit, address: Address) -> tuple[Any, ...]:

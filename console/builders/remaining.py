@@ -37,6 +37,9 @@ def _words(action: Action) -> str:
         return "Decide which record is true"
     if action.state == "awaiting_approval":
         return "Waits for an approval; nothing was sent"
+    if action.reason_code == "user_input_required":
+        field = f"`{action.error_field}`" if action.error_field else "what was asked for"
+        return f"The requester changes {field}; nothing happened so far"
     if action.due_at is not None and action.state in ("refused_transient", "absent_final"):
         return f"The same call again from {words.clock(action.due_at)}"
     return "A person decides how it goes on"

@@ -5,20 +5,22 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Subquery, Sum
 from django.urls import reverse
 
 from console import filters, looks
 from console.access import Visit
-from console.builders import budgets, history, lanes, ledger, words
+from console.builders import budgets, history, lanes, ledger, waits, words
 from console.builders import record as records
 from console.builders.record import Record, answer_of
 from console.live import minutes_since
 from console.pages.common import Flash, Link, Live, Tab
 from console.pages.run import EventRow, Fact, PathStep, RunPage
+from console.templatetags.look import at_risk
+from recovery import panel
 from recovery.models import HumanTask
-from runs.models import Event, Run
-from runs.states import RUN as MOVES
+from recovery.rules import policy
+from runs.models import Action, Event, Run
 from runs.states import RUN_OPEN, TASK_OPEN
 
 EVENTS_SHOWN = 100
@@ -34,18 +36,24 @@ def find(visit: Visit, run_id: uuid.UUID) -> Run | None:
 def version(visit: Visit, run_id: uuid.UUID) -> tuple[object, ...] | None:
     """What the page is drawn from, in one statement; None for a run that this person may not see."""
     happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("pk")[:1]
-    rows = Run.objects.filter(pk=run_id, tenant_id__in=list(visit.tenants)).annotate(happened=Subquery(happened))
-    found = rows.values_list("version", "happened", "opened_at", "ended_at").first()
+    due = Action.objects.filter(run=OuterRef("pk"), due_at__gt=visit.now).order_by("due_at").values("due_at")[:1]
+    moved = HumanTask.objects.filter(run=OuterRef("pk")).order_by().values("run")
+    rows = Run.objects.filter(pk=run_id, tenant_id__in=list(visit.tenants)).annotate(
+        happened=Subquery(happened), due=Subquery(due), asked=Subquery(moved.annotate(n=Sum("version")).values("n"))
+    )
+    found = rows.values_list("version", "happened", "due", "asked", "opened_at", "ended_at").first()
     if found is None:
         return None
-    moved, last, opened_at, ended_at = found
-    return run_id, moved, last, None if ended_at else minutes_since(opened_at, visit.now)
+    *facts, opened_at, ended_at = found
+    return run_id, *facts, None if ended_at else minutes_since(opened_at, visit.now)
 
 
 def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash]) -> RunPage:
     """`kind` is the event tab."""
     record, events = records.read(run), records.events(run)
-    stopped_at = _stopped_at(run, events)
+    stopped_at, tasks = _stopped_at(run, events), _tasks(run)
+    asked = next((words.number(task.number) for task in tasks if task.state in TASK_OPEN), "")
+    said, moves = _moves(visit, run, tasks)
     return RunPage(
         run_id=str(run.pk),
         title=words.title(run.intent),
@@ -61,8 +69,10 @@ def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash])
         event_tabs=_tabs(run, events, kind),
         live=live,
         customer=ledger.customer(run, record),
-        links=_links(run),
-        moves=sorted(_moves(run)),
+        links=[_link(task) for task in tasks],
+        moves=moves,
+        moves_words=said,
+        operation=waits.of(record, visit.now, asked),
         flashes=flashes,
     )
 
@@ -93,7 +103,8 @@ def _facts(visit: Visit, record: Record) -> list[Fact]:
     run = record.run
     doubtful = [action for action in record.actions if action.effect == "write" and answer_of(action) == "unknown"]
     amounts = words.sums((action.value_minor, action.currency) for action in doubtful)
-    money = ", ".join(words.amount(one.minor, one.currency) for one in amounts)
+    silent = sum(ledger.undeclared(record, action) for action in doubtful)
+    money = at_risk(amounts, silent) if amounts or silent else ""
     elapsed = ((run.ended_at or visit.now) - run.opened_at).total_seconds()
     return [
         Fact("Outcome", run.outcome or "none yet", strong=bool(run.outcome)),
@@ -132,19 +143,26 @@ def _tabs(run: Run, events: list[Event], kind: str) -> list[Tab]:
     ]
 
 
-def _links(run: Run) -> list[Link]:
-    tasks = HumanTask.objects.filter(run=run).order_by("-pk")[:5]
-    return [
-        Link(f"Task {words.number(task.number)}", reverse("task", args=[task.pk]), "hand")
-        for task in sorted(tasks, key=lambda task: task.state not in TASK_OPEN)
-    ]
+def _tasks(run: Run) -> list[HumanTask]:
+    """The newest few, open ones first."""
+    rows = HumanTask.objects.filter(run=run).select_related("run", "action", "claimed_by").order_by("-pk")[:5]
+    return sorted(rows, key=lambda task: task.state not in TASK_OPEN)
 
 
-def _moves(run: Run) -> tuple[str, ...]:
-    """Where a person may move it: from a run that waits for one; other states move by themselves."""
+def _link(task: HumanTask) -> Link:
+    return Link(f"Task {words.number(task.number)}", reverse("task", args=[task.pk]), "hand")
+
+
+def _moves(visit: Visit, run: Run, tasks: list[HumanTask]) -> tuple[str, list[Link]]:
+    """Who moves it on, and the verbs that its open task offers to this person now; nothing that nobody offers."""
     if run.state not in RUN_OPEN:
-        return ()
-    people = ("verifying", "recovering", "executing", "cancelling")
-    if run.state == "escalated":
-        return tuple(state for state in MOVES["escalated"] if state in people)
-    return ("cancelling",) if "cancelling" in MOVES[run.state] else ()
+        return "This state is final.", []
+    task = next((task for task in tasks if task.state in TASK_OPEN), None)
+    if task is None:
+        return "It moves by itself; no person is asked.", []
+    number = words.number(task.number)
+    offered = [verb for verb in panel.read(task, visit.person).verbs if verb.allowed and verb.name in policy.VERBS]
+    if not offered:
+        return f"A person is asked in {number}; nothing there is yours to do now.", []
+    links = [Link(verb.label, reverse(verb.name, args=[task.pk])) for verb in offered]
+    return f"What you may do about it, from {number}:", links

@@ -45,6 +45,9 @@ def page(visit: Visit, asked: RunFilter, *, live: Live, flashes: list[Flash]) ->
         empty=None if shown else _empty(visit, asked),
         flashes=flashes,
         unreadable=unreadable,
+        find_url=reverse("runs"),
+        find=asked.q,
+        find_kept=_kept(visit),
     )
 
 
@@ -118,10 +121,18 @@ def _tabs(visit: Visit, asked: RunFilter) -> list[Tab]:
     ]
 
 
+def _kept(visit: Visit) -> list[tuple[str, str]]:
+    """What stays chosen when something is looked up: the tenant alone, for a look-up asks all states."""
+    return [("tenant", visit.chosen.slug)] if visit.chosen else []
+
+
 def _empty(visit: Visit, asked: RunFilter) -> Empty:
     checked = f"Checked {words.clock(visit.now)}."
     if asked == RunFilter():
         return Empty("No runs yet.", f"A run appears here as soon as an agent opens one. {checked}")
     everything = reverse("runs") + query(tenant=visit.chosen.slug if visit.chosen else "")
+    if asked.q:
+        looked = "Looked for a run id, an action id, a task's number or a customer reference that is exactly this."
+        return Empty("No run fits.", f"{looked} {checked}", Link("Show all runs", everything))
     return Empty("No run fits.", f"Looked for runs with this state, outcome and workflow. {checked}",
                  Link("Show all runs", everything))  # fmt: skip

@@ -204,7 +204,8 @@ def _sla(task: HumanTask) -> Sla:
     if task.resolved_at is None:
         return Sla(task.opened_at, task.due_at, note=f"Owned by {task.owner_team}.")
     kept = "in time" if task.resolved_at <= task.due_at else "after it was due"
-    note = f"Resolved {words.clock(task.resolved_at)}, {kept}."
+    took = words.lasting((task.resolved_at - task.opened_at).total_seconds())
+    note = f"Resolved in {took}, at {words.clock(task.resolved_at)}, {kept}."
     return Sla(task.opened_at, task.due_at, note=note, running=False)
 
 
@@ -234,7 +235,7 @@ def _claim(visit: Visit, task: HumanTask, past: list[Event]) -> Claim | None:
 
 def _comments(task: HumanTask) -> list[Comment]:
     rows = task.comments.select_related("by").order_by("pk")
-    return [Comment(comment.by.name, comment.at, comment.text) for comment in rows]
+    return [Comment(one.by.name, one.at, *words.split(one.text, history.MOST_SHOWN * 2)) for one in rows]
 
 
 def _facts_text(seen: Seen, facts: list[EvidenceRow]) -> str:

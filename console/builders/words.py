@@ -49,6 +49,16 @@ def title(text: str) -> str:
     return first if len(first) <= TITLE_MAX else f"{first[: TITLE_MAX - 1]}…"
 
 
+def split(text: str, most: int) -> tuple[str, str]:
+    """A text as what is shown and what stands behind "show more"; cut between words where there is a place."""
+    if len(text) <= most * 5 // 4:
+        return text, ""
+    head = text[:most]
+    place = max(head.rfind(" "), head.rfind("\n"))
+    place = place if place > most // 2 else most
+    return text[:place].rstrip(), text[place:].lstrip()
+
+
 def number(task_number: int) -> str:
     return f"T-{task_number}"
 

@@ -12,6 +12,7 @@ from console.builders.attempts import came_back
 from console.builders.record import Record
 from console.pages.task import World, Worlds
 from recovery.case import Case
+from recovery.rules import policy
 from runs.models import Evidence
 
 _OPEN = ("unknown", "ok_invalid")
@@ -21,7 +22,7 @@ def card(case: Case, record: Record) -> Worlds | None:
     """None unless a write was sent and nothing settles whether it landed."""
     if case.action.settled_at is not None or case.evidence.effect != "write":
         return None
-    if case.evidence.observation not in _OPEN or not case.known.tries:
+    if case.evidence.observation not in _OPEN or not case.known.tries or policy.surely_nothing(case.evidence):
         return None
     view = _View(case, record)
     return Worlds(case.action.tool, view.probe(), [view.never(), view.happened(), view.in_progress(), view.partial()])

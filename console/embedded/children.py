@@ -27,7 +27,10 @@ class Plan:
     host: str
     port: int
     demo: bool = False
-    sandbox_port: int = 0
+    # The demo's outside world: where it listens now, then where it listened before.
+    sandbox_ports: tuple[int, ...] = ()
+    # A deployment's pages name their files by content: they are collected at each start.
+    collects: bool = False
 
     @property
     def reached_at(self) -> str:
@@ -38,6 +41,10 @@ class Plan:
     @property
     def address(self) -> str:
         return f"http://{self.reached_at}"
+
+    @property
+    def sandbox_port(self) -> int:
+        return self.sandbox_ports[0]
 
     @property
     def sandbox_address(self) -> str:
@@ -62,11 +69,10 @@ def residents(plan: Plan) -> list[Child]:
     """The console's own processes, in the order they start."""
     return [
         web(plan),
-        Child("worker", [*CELERY, "worker", "--concurrency=2", "--without-gossip", "--without-mingle",
-                         "--without-heartbeat", "--pidfile="]),
+        _portless("worker", plan, "--concurrency=2", "--without-gossip", "--without-mingle", "--without-heartbeat"),
         # The schedule lives in memory: a file of it may be torn by a kill.
-        Child("beat", [*CELERY, "beat", "--scheduler=celery.beat:Scheduler", "--pidfile="]),
-    ]  # fmt: skip
+        _portless("beat", plan, "--scheduler=celery.beat:Scheduler"),
+    ]
 
 
 def web(plan: Plan) -> Child:
@@ -75,6 +81,11 @@ def web(plan: Plan) -> Child:
     gunicorn += ["--worker-class=gthread", "--workers=2", "--threads=8", "--keep-alive=75", "--graceful-timeout=5"]
     gunicorn += ["--no-control-socket", "--log-level=warning"]
     return Child("web", gunicorn, env={"STEADYHAND_POOL": "1"}, passes=(plan.web_socket,))
+
+
+def _portless(name: str, plan: Plan, *arguments: str) -> Child:
+    ready = {"STEADYHAND_READY_FILE": str(plan.places.ready(name))}
+    return Child(name, [*CELERY, name, *arguments, "--pidfile="], env=ready)
 
 
 def demo_services(plan: Plan) -> list[Child]:
@@ -98,6 +109,10 @@ def demo_guests(plan: Plan) -> list[Child]:
 def step(name: str, *arguments: str) -> Child:
     """A management command that runs once."""
     return Child(name, [*MANAGE, *arguments], stay=Stay.ONCE)
+
+
+def steps_before_start(plan: Plan) -> list[Child]:
+    return [step("collect", "collectstatic", "--noinput", "--verbosity=0")] if plan.collects else []
 
 
 def steps_after_start(plan: Plan) -> list[Child]:

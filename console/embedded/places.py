@@ -50,6 +50,14 @@ class Places:
         return self.home / "log"
 
     @property
+    def log_file(self) -> Path:
+        return self.logs / "steadyhand.log"
+
+    def ready(self, name: str) -> Path:
+        """The file that a process without a port makes once it is at work."""
+        return self.sockets / f"{name}.ready"
+
+    @property
     def static(self) -> Path:
         return self.home / "static"
 

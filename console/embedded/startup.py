@@ -10,7 +10,13 @@ from console.embedded import children, external, places, postgres, processes, ro
 from console.embedded.children import Plan
 from console.embedded.errors import Trouble
 from console.embedded.places import Places
-from console.embedded.supervisor import Supervisor
+from console.embedded.supervisor import Child, Supervisor
+
+# Residents that say by a file that they are at work.
+PORTLESS = ("worker", "beat")
+# How somebody chooses another port, whichever way they started.
+WEB_PORT = "PORT=… (make) or --port … (manage.py)"
+SANDBOX_PORT = "SANDBOX_PORT=… (make) or --sandbox-port … (manage.py)"
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ def prepare_folders(where: Places) -> None:
         )
 
 
-def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
+def listen(host: str, port: int, *, option: str = WEB_PORT) -> socket.socket:
     """The socket the web server will answer on; we hold it, so a restart of the server refuses nobody."""
     line = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,13 +73,10 @@ def check_free(port: int, *, option: str) -> None:
 
 def start_services(up: Supervisor, where: Places, others: Outside) -> None:
     """PostgreSQL and the broker, ours or another's, both answering and the database migrated."""
+    _check_others(others)
     if not others.broker:
         up.start(children.broker(where))
-    if others.database:
-        external.check_app(others.database)
-        if others.owner:
-            external.check_owner(others.owner)
-    else:
+    if not others.database:
         _start_postgres(up, where)
     _migrate(up, owned=not others.database or bool(others.owner))
     if not others.broker:
@@ -81,15 +84,25 @@ def start_services(up: Supervisor, where: Places, others: Outside) -> None:
 
 
 def start_residents(up: Supervisor, plan: Plan) -> None:
-    """The console's processes; returns when its front door answers."""
+    """The console's processes; returns when its front door answers, its worker works and its clock ticks."""
+    _run_steps(up, children.steps_before_start(plan))
+    for name in PORTLESS:
+        plan.places.ready(name).unlink(missing_ok=True)
     for child in [*(children.demo_services(plan) if plan.demo else []), *children.residents(plan)]:
         up.start(child)
     up.wait("web", lambda: answers(plan.reached_at), seconds=60)
-    for child in children.steps_after_start(plan):
-        if not up.stopping and up.run_once(child) > 0:
-            raise Trouble(f"{child.name} did not succeed: its lines above say why.")
+    for name in PORTLESS:
+        up.wait(name, plan.places.ready(name).exists, seconds=60)
+    plan.places.address_note.write_text(f"{plan.address}\n")
+    _run_steps(up, children.steps_after_start(plan))
     for child in children.demo_guests(plan) if plan.demo and not up.stopping else []:
         up.start(child)
+
+
+def _run_steps(up: Supervisor, steps: list[Child]) -> None:
+    for child in steps:
+        if not up.stopping and up.run_once(child) > 0:
+            raise Trouble(f"{child.name} did not succeed: its lines above say why.")
 
 
 def answers(address: str) -> bool:
@@ -102,6 +115,15 @@ def answers(address: str) -> bool:
         return False
     finally:
         line.close()
+
+
+def _check_others(others: Outside) -> None:
+    if others.database:
+        external.check_app(others.database)
+    if others.database and others.owner:
+        external.check_owner(others.owner)
+    if others.broker:
+        external.check_broker(others.broker)
 
 
 def _start_postgres(up: Supervisor, where: Places) -> None:

@@ -8,10 +8,12 @@ import selectors
 import signal
 import subprocess
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from types import FrameType
 
 from console.embedded import processes
@@ -22,6 +24,8 @@ FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
 # A child that ran this long was well: its next fall is a new story.
 WELL_AFTER = 30.0
+# A child that falls this often within that time will not mend itself: somebody has to look.
+FALLS, WITHIN = 3, 30.0
 GRACE = 10.0
 LONGEST_LINE = 16 * 1024
 
@@ -60,8 +64,12 @@ class _Running:
 class Supervisor:
     """`say(name, line)` receives every line of every child, and the supervisor's own as "up"."""
 
-    def __init__(self, *, say: Callable[[str, str], None], env: Mapping[str, str], record: Record) -> None:
+    def __init__(
+        self, *, say: Callable[[str, str], None], env: Mapping[str, str], record: Record, log: Path | None = None
+    ) -> None:
         self._say = say
+        self._log = log
+        self._falls: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=FALLS))
         self._env = dict(env)
         self._record = record
         self._running: dict[str, _Running] = {}
@@ -205,6 +213,16 @@ class Supervisor:
         self._pauses[name] = min(pause * 2, LONGEST_PAUSE)
         self._due[name] = (time.monotonic() + pause, running.child)
         self._say("up", f"{name} ended ({_ending(code)}); it starts again in {pause:.1f} s")
+        self._count_fall(name)
+
+    def _count_fall(self, name: str) -> None:
+        """Say once, for each series of falls, that waiting will not help."""
+        falls = self._falls[name]
+        falls.append(time.monotonic())
+        if len(falls) == FALLS and falls[-1] - falls[0] < WITHIN:
+            falls.clear()
+            where = f"its lines in {self._log} say why" if self._log else "its lines above say why"
+            self._say("up", f"{name} keeps ending, {FALLS} times within {WITHIN:.0f} seconds: {where}.")
 
     def _restart_due(self) -> None:
         now = time.monotonic()

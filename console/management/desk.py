@@ -21,6 +21,7 @@ from runs.record import Actor
 
 LONGEST_NAME = 120
 LONGEST_SLUG = 60
+LONGEST_EMAIL = 254
 # As the SDK's manifest names a workflow or a tool.
 _NAME = re.compile(r"[a-z][a-z0-9_.\-]{0,79}\Z")
 
@@ -58,7 +59,9 @@ def tenant(slug: str) -> Tenant:
         cursor.execute("SELECT app_tenant_of_slug(%s)", [_without_nul(slug)])
         found = cursor.fetchone()[0]
     if found is None:
-        raise Trouble(f"There is no tenant '{slug}': make it with 'manage.py add_tenant {slug or 'SLUG'} \"Its name\"'.")
+        raise Trouble(
+            f"There is no tenant '{slug}': make it with 'manage.py add_tenant {slug or 'SLUG'} \"Its name\"'."
+        )
     with wall.within(found):
         return Tenant.objects.get(pk=found)
 
@@ -99,7 +102,10 @@ def workflow(text: str) -> str:
 
 
 def email(text: str) -> str:
+    """An address, in lower case as sign-in compares it; Trouble if it is none."""
     try:
+        if len(text) > LONGEST_EMAIL:
+            raise ValidationError("too long")
         validate_email(text)
     except ValidationError as error:
         raise Trouble(f"'{text[:100]}' is not an e-mail address: write somebody@example.org.") from error

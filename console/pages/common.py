@@ -189,7 +189,8 @@ class EffectRow:
     """One row of the effects ledger.
 
     `words` says what it is and whether it can be taken back. `external_id` empty prints `external_note`.
-    `amount` None prints "none". `proof` is what proves it; `proof_note` and `proof_at` follow in grey.
+    `amount` None prints `amount_note`, or "none". `proof` is what proves it; `proof_note` and `proof_at` follow
+    in grey.
     """
 
     step: str
@@ -199,17 +200,22 @@ class EffectRow:
     external_id: str = ""
     external_note: str = "none"
     amount: Money | None = None
+    amount_note: str = ""
     proof_note: str = ""
     proof_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """One sum under the ledger, by currency; `css` "unk" for the unknown sum, else empty."""
+    """One sum under the ledger, by currency; `css` "unk" for the unknown sum, else empty.
+
+    `undeclared` is how many of its writes have a tool that declares no amount.
+    """
 
     label: str
     sums: list[Money] = field(default_factory=list)
     css: str = ""
+    undeclared: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,10 @@ from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, T
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One task of an open group. `owner` None writes "Unowned"; `owner_note` is "24 min left", "is deciding"."""
+    """One task of an open group. `owner` None writes "Unowned"; `owner_note` is "24 min left", "is deciding".
+
+    `claim_why` says why there is no `claim`. `undeclared` counts writes whose amount is not declared.
+    """
 
     number: str
     title: str
@@ -24,6 +27,8 @@ class Row:
     owner: Person | None = None
     owner_note: str = ""
     claim: Verb | None = None
+    claim_why: str = ""
+    undeclared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ class Group:
 
     `key` is safe in an id attribute. `toggle_url` opens or closes it without script. `rows` is empty while
     closed; `more` is how many further tasks stand behind `more_url`. `verb` is set only when all members share
-    it, otherwise `url` is offered as "Open".
+    it, otherwise `url` is offered as "Open". `claim` is there for a cause with one free task, for the key alone;
+    `claim_why` says why it is not.
     """
 
     key: str
@@ -57,6 +63,9 @@ class Group:
     rows: list[Row] = field(default_factory=list)
     more: int = 0
     more_url: str = ""
+    claim: Verb | None = None
+    claim_why: str = ""
+    undeclared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +95,4 @@ class QueuePage:
     empty: Empty | None = None
     flashes: list[Flash] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    undeclared: int = 0

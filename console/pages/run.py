@@ -63,8 +63,9 @@ class EventRow:
 class RunPage:
     """Context name `page` of run/detail.html and run/_body.html.
 
-    `budgets` come with the one that fired first. `moves` are states a person may move the run to alone,
-    `moves_with_two` those that take a second person. `verbs` are those of the run itself (cancel, resume).
+    `budgets` come with the one that fired first. `moves` are the verbs that its task offers to the reader now, and
+    `moves_words` says in a sentence who moves it. `verbs` are those of the run itself. `operation` says what it
+    waits for.
     """
 
     run_id: str
@@ -82,8 +83,8 @@ class RunPage:
     customer: Customer | None = None
     links: list[Link] = field(default_factory=list)
     verbs: list[Verb] = field(default_factory=list)
-    moves: list[str] = field(default_factory=list)
-    moves_with_two: list[str] = field(default_factory=list)
+    moves: list[Link] = field(default_factory=list)
+    moves_words: str = "This state is final."
     event_tabs: list[Tab] = field(default_factory=list)
     raw_url: str = ""
     more_events_url: str = ""
@@ -112,7 +113,10 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunListPage:
-    """Context name `page` of run/list.html. `next_url` leads to older runs or is empty."""
+    """Context name `page` of run/list.html. `next_url` leads to older runs or is empty.
+
+    `find_url` is the address of the look-up and `find` what was looked for; `find_kept` are its hidden fields.
+    """
 
     title: str
     summary: str
@@ -124,3 +128,6 @@ class RunListPage:
     empty: Empty | None = None
     flashes: list[Flash] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    find_url: str = ""
+    find: str = ""
+    find_kept: list[tuple[str, str]] = field(default_factory=list)

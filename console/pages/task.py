@@ -141,26 +141,28 @@ class Details:
     tenant: str
     opened_rule: str
     opened_words: str
-    arguments: str = "Redacted"
+    arguments: str = "Shown redacted: declared secret fields are hidden"
     reveal_url: str = ""
     tags: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One line of the history, newest first."""
+    """One line of the history, newest first; `rest` is what stands behind "show more"."""
 
     words: str
     at: datetime
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A colleague's words, shown as plain text."""
+    """A colleague's words, shown as plain text; `rest` is what stands behind "show more"."""
 
     by: str
     at: datetime
     text: str
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,7 @@ class TaskPage:
     history_url: str = ""
     comments: list[Comment] = field(default_factory=list)
     comment_verb: Verb | None = None
+    comment_draft: str = ""
     facts_text: str = ""
     previous_url: str = ""
     next_url: str = ""

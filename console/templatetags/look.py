@@ -75,6 +75,15 @@ def sums(amounts: Iterable[Money]) -> str:
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
+@register.simple_tag
+def at_risk(amounts: Iterable[Money], undeclared: int = 0) -> str:
+    """Sums, and beside them the writes whose tool declares no amount: unknown is not none."""
+    known = list(amounts)
+    if not undeclared:
+        return sums(known)
+    return f"{sums(known)}, {undeclared} not declared" if known else "amount not declared"
+
+
 @register.filter
 def codes(text: str) -> SafeString:
     """Plain text in which `backticks` mark ids and tool names; everything else is escaped."""

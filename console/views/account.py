@@ -1,16 +1,21 @@
-"""The page behind the one-time link: the first person and the first tenant of an empty installation."""
+"""The sign-in, and the page behind the one-time link: the first person and the first tenant of an installation."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from allauth.account.views import LoginView
 from django.contrib.auth import login
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from console import invitation
+from console import invitation, signins
 from console.forms import FirstAdminForm
+from console.pages.common import Link
 from recovery import permissions
 from runs import vault, wall
 from runs.ids import new_id
@@ -22,17 +27,38 @@ BACKEND = "allauth.account.auth_backends.AuthenticationBackend"
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def first_admin(request: HttpRequest, token: str) -> HttpResponse:
-    """Shown and answered only while the link is good and nobody can sign in; else it does not exist."""
+    """Shown and answered only while the link is good and nobody can sign in; all others get the same 404."""
     if not invitation.is_open(token):
-        raise Http404
+        return _closed(request)
     form = FirstAdminForm(request.POST or None)
     if request.method != "POST" or not form.is_valid():
         return render(request, "account/first_admin.html", {"form": form}, status=422 if form.errors else 200)
     person = _create(form, token)
     if person is None:
-        raise Http404
+        return _closed(request)
     login(request, person, backend=BACKEND)
+    signins.succeeded(request, person)
     return redirect("queue")
+
+
+class SignIn(LoginView):
+    """allauth's sign-in; before anybody exists it says where the link is that makes the first admin."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "nobody_yet": not invitation.somebody_exists()}
+
+
+def _closed(request: HttpRequest) -> HttpResponse:
+    """The same answer for every link that is not good, whoever made it up."""
+    exists = invitation.somebody_exists()
+    ask = "Somebody can sign in already: ask an admin for an account."
+    again = ask if exists else "Print a new one with manage.py invite_admin on the machine that runs Steadyhand."
+    problem = {
+        "title": "This link was used or is too old",
+        "text": f"It works once, within a day. {again} Nothing was sent.",
+        "action": Link("Sign in", reverse("account_login")) if exists else None,
+    }
+    return render(request, "404.html", {"problem": problem}, status=404)
 
 
 def _create(form: FirstAdminForm, token: str) -> Person | None:

@@ -23,6 +23,8 @@ from recovery.tasks import ring
 from recovery.work import decisions
 from recovery.work.decisions import NoSuchTask, Order, Overtaken, Refused
 
+MOST_TYPED = 20_000
+"""Characters of a refused text that the form keeps; the limits of the fields are far below."""
 Do = Callable[[Order], Decision]
 sheet_or_send = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -92,7 +94,7 @@ def _confirmed(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do) -> H
     except NoSuchTask:
         raise Http404 from None
     except Refused as refused:
-        return _refused(request, task_id, refused)
+        return _refused(request, task_id, str(refused))
     except Overtaken as late:
         return _sheet(request, task_id, verb, _typed(form), _overtaken(late), status=409)
     return _done(request, task_id, verb, decision)
@@ -104,7 +106,10 @@ def _sheet(
     """The sheet with fresh marks; a verb that is blocked shows its sentence in the button's place."""
     with access.visiting(request) as visit:
         seen = tasks.seen_or_404(visit, task_id)
-        page = confirm.page(seen, seen.panel.verb(verb), typed=typed, flash=flash)
+        answer = seen.panel.verb(verb)
+        if answer.rule == "role":
+            return _refused(request, task_id, answer.sentence)
+        page = confirm.page(seen, answer, typed=typed, flash=flash)
         return frame.show(request, visit, "task/confirm.html", page, status=status)
 
 
@@ -112,7 +117,7 @@ def _typed(form: VerbForm) -> Typed:
     first = {name: str(errors[0]) for name, errors in form.errors.items() if errors}
     return Typed(
         reason_code=form.data.get("reason_code", ""),
-        reason=form.data.get("reason", "")[:2000],
+        reason=form.data.get("reason", "")[:MOST_TYPED],
         reason_error=first.get("reason", ""),
         code_error=first.get("reason_code", ""),
     )
@@ -126,21 +131,25 @@ def _at_once(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do, form: 
         return _broken(request)
     if not form.is_valid():
         [words] = next(iter(form.errors.values()))[:1]
-        return _task_again(request, task_id, Flash(looks.NOTICE["refused"], str(words), alert=True), status=422)
+        said = Flash(looks.NOTICE["refused"], str(words), alert=True)
+        return _task_again(request, task_id, said, status=422, draft=form.data.get("text", "")[:MOST_TYPED])
     try:
         decision = do(_order(request, task_id, form))
     except NoSuchTask:
         raise Http404 from None
     except Refused as refused:
-        return _refused(request, task_id, refused)
+        return _refused(request, task_id, str(refused))
     except Overtaken as late:
         return _task_again(request, task_id, _overtaken(late), status=409)
     return _done(request, task_id, verb, decision)
 
 
-def _task_again(request: HttpRequest, task_id: uuid.UUID, flash: Flash, *, status: int) -> HttpResponse:
+def _task_again(
+    request: HttpRequest, task_id: uuid.UUID, flash: Flash, *, status: int, draft: str = ""
+) -> HttpResponse:
+    """The task with a notice above it; `draft` is the comment that was typed and not taken."""
     with access.visiting(request) as visit:
-        return tasks.show(request, visit, tasks.seen_or_404(visit, task_id), [flash], status=status)
+        return tasks.show(request, visit, tasks.seen_or_404(visit, task_id), [flash], status=status, draft=draft)
 
 
 # --- what every verb answers ----------------------------------------------------------------------------------
@@ -159,9 +168,9 @@ def _done(request: HttpRequest, task_id: uuid.UUID, verb: str, decision: Decisio
     return response
 
 
-def _refused(request: HttpRequest, task_id: uuid.UUID, refused: Refused) -> HttpResponse:
+def _refused(request: HttpRequest, task_id: uuid.UUID, sentence: str) -> HttpResponse:
     back = Link("Back to the task", reverse("task", args=[task_id]))
-    problem = {"title": "You may not do this now", "text": f"{refused} Nothing was sent.", "action": back}
+    problem = {"title": "You may not do this now", "text": f"{sentence} Nothing was sent.", "action": back}
     return render(request, "403.html", {"problem": problem}, status=403)
 
 

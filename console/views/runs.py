@@ -12,7 +12,7 @@ from console import access, flashes, frame, live
 from console.access import Visit
 from console.builders import run as build_one
 from console.builders import runs as build
-from console.filters import RunFilter, query
+from console.filters import RUNS_KNOW, RunFilter, query, unread
 from console.pages.run import RunListPage, RunPage
 from runs.models import Run
 
@@ -87,7 +87,8 @@ def _etag(visit: Visit, run_id: uuid.UUID, kind: str) -> str:
 
 def _list(request: HttpRequest, visit: Visit, asked: RunFilter, tag: str) -> RunListPage:
     url = reverse("runs_live") + asked.address(visit, before=asked.before)
-    return build.page(visit, asked, live=live.live(url, tag, visit), flashes=flashes.of(request))
+    said = [*unread(request.GET, RUNS_KNOW), *flashes.of(request)]
+    return build.page(visit, asked, live=live.live(url, tag, visit), flashes=said)
 
 
 def _list_etag(visit: Visit, asked: RunFilter) -> str:

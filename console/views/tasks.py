@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
@@ -31,8 +32,11 @@ def region(request: HttpRequest, visit: Visit, task_id: uuid.UUID) -> HttpRespon
     return live.answer(request, visit, tag, lambda: _region(request, visit, task_id, tag))
 
 
-def show(request: HttpRequest, visit: Visit, seen: Seen, said: list[Flash], *, status: int = 200) -> HttpResponse:
-    page = _page(visit, seen, etag(visit, seen.task.pk), said)
+def show(
+    request: HttpRequest, visit: Visit, seen: Seen, said: list[Flash], *, status: int = 200, draft: str = ""
+) -> HttpResponse:
+    """`draft` is a comment that was typed and not taken."""
+    page = replace(_page(visit, seen, etag(visit, seen.task.pk), said), comment_draft=draft)
     return frame.show(request, visit, "task/detail.html", page, status=status)
 
 

@@ -5,10 +5,10 @@ One request, no redirects, no retries, no proxies, a deadline and a size cap: wh
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -18,8 +18,12 @@ from steadyhand.paths import MISSING, dig
 
 from recovery.connectors import guard
 from recovery.connectors.base import Finding, Question, failed
+from recovery.rules import foreign
 
 MAX_ITEMS = 500
+# Where the usual ways of paging say that there is more; each is asked for beside the list and at the top.
+_MORE = ("has_more", "hasMore", "next", "next_page", "next_cursor", "next_page_token", "nextPageToken", "links.next",
+         "paging.next", "pagination.next", "_links.next")  # fmt: skip
 _SLOT = re.compile(r"\{(action_id|key|run_id|arguments\.[\w.\-]+)\}")
 
 
@@ -28,7 +32,7 @@ def reconcile(question: Question) -> Finding:
     if question.look is None:
         return failed("The manifest declares no look-up for this tool.")
     try:
-        document = _fetch(question, question.look)
+        document, more = _fetch(question, question.look)
     except guard.Forbidden as refused:
         return failed(str(refused))
     except httpx.TimeoutException:
@@ -37,11 +41,15 @@ def reconcile(question: Question) -> Finding:
         return failed(f"The look-up could not be made: {type(wrong).__name__}.")
     except _Unusable as wrong:
         return failed(str(wrong))
-    return judge(document, question, question.look)
+    return judge(document, question, question.look, more=more)
 
 
-def judge(document: Any, question: Question, look: Look) -> Finding:
-    """Count what is ours and compare its fields. Pure, so that every answer can be tested without a network."""
+def judge(document: Any, question: Question, look: Look, *, more: bool = False) -> Finding:
+    """Count what is ours and compare its fields. Pure, so that every answer can be tested without a network.
+
+    `more`: the answer's headers name a next page. A list that goes on may hold ours further down: to find nothing in
+    it proves nothing, and what is found is at least so many.
+    """
     records = _records(document, look)
     if records is None:
         return failed("The look-up's answer holds no list of records where one was declared.", raw=document)
@@ -52,11 +60,15 @@ def judge(document: Any, question: Question, look: Look) -> Finding:
     ours = [record for record in records if _all_equal(record, look.ours, question)]
     if not ours and look.items is None and not isinstance(document, list):
         return failed("The look-up answered with one record, and it is not ours.", raw=document)
+    partial = _goes_on(document, look, more=more)
+    if not ours and partial:
+        return failed("The list is not complete.", raw=records[:3])
     if not ours:
         return Finding("absent", f"{len(records)} records listed, none of them is ours.", count=0, raw=records[:3])
     if len(ours) > 1:
         return Finding("conflict", f"{len(ours)} records carry our reference.", count=len(ours), raw=ours[:10])
-    return _judge_one(ours[0], question, look)
+    found = _judge_one(ours[0], question, look)
+    return replace(found, fact=f"{found.fact} The list went on.", count=None) if partial else found
 
 
 def _records(document: Any, look: Look) -> list[Any] | None:
@@ -64,13 +76,27 @@ def _records(document: Any, look: Look) -> list[Any] | None:
     items = document if look.items is None else dig(document, look.items)
     if isinstance(items, list):
         return items if all(isinstance(item, dict) for item in items) else None
-    return [] if items is None and look.items is not None else ([items] if isinstance(items, dict) else None)
+    return [items] if isinstance(items, dict) and look.items is None else None
+
+
+def _goes_on(document: Any, look: Look, *, more: bool) -> bool:
+    """Whether the list has a next page, by the contract's word for it or else by the usual signs."""
+    if look.complete is not None:
+        return not _holds(look.complete, document)
+    if look.items is None:
+        return more
+    beside = dig(document, look.items.rpartition(".")[0])
+    return more or any(_says_more(dig(place, path)) for place in (document, beside) for path in _MORE)
+
+
+def _says_more(value: Any) -> bool:
+    return value is not MISSING and bool(value)
 
 
 def _judge_one(record: Any, question: Question, look: Look) -> Finding:
     external_id = dig(record, look.external_id)
     named = isinstance(external_id, (str, int)) and not isinstance(external_id, bool)
-    name = str(external_id)[:200] if named else ""
+    name = foreign.name(external_id) if named else ""
     if look.processing is not None and _holds(look.processing, record):
         return Finding("processing", f"{name or 'A record'} is still being processed.", 1, name, record, record)
     if not name:
@@ -89,7 +115,8 @@ class _Unusable(Exception):
     """An answer that is no usable list."""
 
 
-def _fetch(question: Question, look: Look) -> Any:
+def _fetch(question: Question, look: Look) -> tuple[Any, bool]:
+    """The answer, and whether its headers name a next page."""
     base = (question.connector.base_url or "").rstrip("/")
     target = guard.check(base + _path(look.path, question), allow_hosts=question.connector.allow_hosts)
     query = {name: str(_fill(value, question)) for name, value in look.query.items()}
@@ -101,7 +128,7 @@ def _fetch(question: Question, look: Look) -> Any:
     ):
         if reply.status_code != 200:
             raise _Unusable(f"The look-up answered {reply.status_code}.")
-        return _json(_capped(reply, time.monotonic() + timeout))
+        return _json(_capped(reply, time.monotonic() + timeout)), "next" in reply.links
 
 
 def _capped(reply: httpx.Response, deadline: float) -> bytes:
@@ -117,10 +144,10 @@ def _capped(reply: httpx.Response, deadline: float) -> bytes:
 
 
 def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        raise _Unusable("The look-up's answer is not JSON.") from None
+    document = foreign.parse_bytes(body)
+    if document is MISSING:
+        raise _Unusable("The look-up's answer is not JSON.")
+    return document
 
 
 def _secret(question: Question) -> dict[str, str]:
@@ -169,7 +196,10 @@ def _equal(found: Any, wanted: Any) -> bool:
 
 
 def _holds(condition: Condition, record: Any) -> bool:
+    """As in the reading of replies: a null is not present, and equals only a null."""
     value = dig(record, condition.path)
     if condition.present is not None:
-        return (value is not MISSING) == condition.present
-    return value in condition.one_of if condition.one_of is not None else _equal(value, condition.equals)
+        return (value is not MISSING and value is not None) == condition.present
+    if condition.one_of is not None:
+        return value in condition.one_of
+    return value is None if condition.equals is None else _equal(value, condition.equals)

@@ -1,12 +1,11 @@
 """What an answer means: an observation and the tool's contract give one typed result (DECISIONS 2, FAULTS B and E).
 
-Pure and total. Whatever the contract does not name as "not executed" leaves a write's outcome unknown; a status of
-200 proves nothing by itself (T3, T10).
+Pure and total. A write was refused only where the status means "not processed" or the contract says so; whatever
+else comes back leaves its outcome unknown, and a status of 200 proves nothing by itself (T3, T10).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,9 @@ from steadyhand.contract import Observation
 from steadyhand.manifest import Condition, Tool
 from steadyhand.paths import MISSING, dig
 
+from recovery.rules import foreign
 from recovery.rules.evidence import Observation as Observed
+from runs.redact import clean_text
 
 MAX_RETRY_AFTER_SECONDS = 7 * 86400.0
 ABSURD_SECONDS = 366 * 86400.0
@@ -84,7 +85,7 @@ def _seconds_until(text: str, clock: Callable[[], datetime]) -> float:
 
 def _declared(observation: Observation, clock: Callable[[], datetime]) -> Classified:
     """A typed exception of the SDK: the tool's author says what it means."""
-    detail = observation.message or ""
+    detail, field = clean_text(observation.message or ""), foreign.name(observation.declared_field or "")
     match observation.declared:
         case "rate_limited":
             wait = retry_after(observation.retry_after, clock)
@@ -94,16 +95,9 @@ def _declared(observation: Observation, clock: Callable[[], datetime]) -> Classi
         case "business_rule":
             return Classified("permanent_reject", "business_rule_violation", detail=detail)
         case "invalid_input":
-            return Classified(
-                "permanent_reject", "invalid_arguments", field=observation.declared_field or "", detail=detail
-            )
+            return Classified("permanent_reject", "invalid_arguments", field=field, detail=detail)
         case "needs_input":
-            return Classified(
-                "permanent_reject",
-                "user_input_required",
-                field=observation.declared_field or "",
-                detail=detail,
-            )
+            return Classified("permanent_reject", "user_input_required", field=field, detail=detail)
         case _:
             return Classified("unknown", "external_outcome_unknown", detail=detail)
 
@@ -124,7 +118,7 @@ def _http_refusal(observation: Observation, tool: Tool, clock: Callable[[], date
     status = cast(int, observation.status)
     body = _parse(observation.body)
     detail = f"The provider answered {status}."
-    if status in tool.rate_limit_statuses or (status == 403 and _header(observation, "retry-after") is not None):
+    if status in tool.rate_limit_statuses or _is_paced_read(observation, tool):
         wait = retry_after(_header(observation, "retry-after"), clock)
         return Classified("transient_reject", "provider_rate_limited", retry_after_seconds=wait, detail=detail)
     if status in tool.not_executed_statuses:
@@ -133,11 +127,28 @@ def _http_refusal(observation: Observation, tool: Tool, clock: Callable[[], date
     named = _named_conflict(body, tool, detail)
     if named is not None:
         return named
-    if status >= 500 or status == 408 or (status == 303 and tool.effect == "write"):
+    if _leaves_it_open(status, tool):
         return _unknown(tool, detail)
     return Classified("permanent_reject", _REFUSALS.get(status, _family(status)), detail=detail, field=_field(body))
 
 
+def _is_paced_read(observation: Observation, tool: Tool) -> bool:
+    """A 403 with a delay is a limit in disguise; a write goes again only where the contract says that it is one."""
+    return observation.status == 403 and tool.effect == "read" and _header(observation, "retry-after") is not None
+
+
+def _leaves_it_open(status: int, tool: Tool) -> bool:
+    """Whether a write may have happened all the same; a redirect is no refusal where a look-up can tell (F039)."""
+    if tool.effect == "read":
+        return status >= 500 or status == 408
+    if 300 <= status <= 399:
+        return status == 303 or tool.reconcile is not None
+    return status not in NOT_PROCESSED
+
+
+# What these say, by their meaning, is said before the request is carried out: about the request, its sender or its
+# target. Not among them: a conflict, a time that ran out, a lock, a request that came too early.
+NOT_PROCESSED = frozenset((400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451))
 _REFUSALS = {
     400: "business_rule_violation",
     401: "credentials_invalid",
@@ -163,7 +174,8 @@ def _named_conflict(body: Any, tool: Tool, detail: str) -> Classified | None:
         case "key_conflict":
             return Classified("unknown", "idempotency_key_conflict", detail=detail, key_conflict=True)
         case _:
-            return Classified("permanent_reject", "business_rule_violation", detail=f"{detail} Code {code}.")
+            told = f"{detail} Code {foreign.name(code)}."
+            return Classified("permanent_reject", "business_rule_violation", detail=told)
 
 
 def _error_codes(body: Any) -> list[Any]:
@@ -213,7 +225,7 @@ def _identity(body: Any, tool: Tool) -> tuple[str, str | None]:
     """The result's identity as text, and the first declared field that is missing."""
     values = [(path, dig(body, path)) for path in tool.identity_fields]
     lacking = next((path for path, value in values if not _is_identity(value)), None)
-    return "/".join(str(value) for _, value in values if _is_identity(value))[:200], lacking
+    return foreign.name("/".join(str(value) for _, value in values if _is_identity(value))), lacking
 
 
 def _is_identity(value: Any) -> bool:
@@ -229,7 +241,7 @@ def _field(body: Any) -> str:
         (v for path in ("error.field", "field", "error.param", "param") if (v := dig(body, path)) is not MISSING),
         "",
     )
-    return value[:200] if isinstance(value, str) else ""
+    return foreign.name(value) if isinstance(value, str) else ""
 
 
 def _holds(condition: Condition, body: Any) -> bool:
@@ -253,13 +265,4 @@ def _header(observation: Observation, name: str) -> str | None:
 
 def _parse(text: str | None) -> Any:
     """The JSON in a body; an empty body is null; MISSING where it is no JSON."""
-    if text is None or text.strip() == "":
-        return None
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return MISSING
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    return None if text is None or text.strip() == "" else foreign.parse(text)

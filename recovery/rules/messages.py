@@ -81,7 +81,7 @@ _FOR_MODEL: dict[str, str] = {
 }
 
 
-# Never that a call was not carried out: only a proof may say so, and a reason code is none (DESIGN 5, I14).
+# Never that a call was not carried out: only a proof may say so, and a reason code is none (I14).
 _BY_OUTCOME_FOR_MODEL: dict[Outcome, str] = {
     Outcome.OK: "This is settled already; the run takes no further calls.",
     Outcome.RETRYABLE: "This call has not come to an end yet.",

@@ -108,7 +108,7 @@ _WHY_NOT_AGAIN = {
     "retry_exhausted": "all its tries are used",
     "deadline_exceeded": "the deadline has passed",
     "budget_exhausted": "a budget is used up",
-    "permanent_reject": "the provider refuses it for good",
+    "permanent_reject": "the same call would be refused again",
     "policy_denied": "the run is not authorized to do it",
 }
 
@@ -158,6 +158,8 @@ def _reconcile(at: Situation) -> Verb:
         return _blocked("reconcile", answer.rule, f"no look-up is declared for {at.tool}.")
     if at.evidence.looks == "spent":
         return _blocked("reconcile", answer.rule, "all look-ups that the contract allows have been used.")
+    if surely_nothing(at.evidence):
+        return _blocked("reconcile", answer.rule, "it is certain already that nothing happened.")
     return _blocked("reconcile", answer.rule, "a look-up would not change what is known.")
 
 
@@ -201,6 +203,8 @@ def _resume(at: Situation) -> Verb:
         return barred
     if not at.run_open or at.run_state == "cancelling":
         return _blocked("resume", "run", "the run has ended.")
+    if at.open_calls == 1 and at.evidence is not None and not at.settled and surely_nothing(at.evidence):
+        return _blocked("resume", "I5", f"{at.tool} did nothing and is not settled yet; the run goes on after that.")
     if at.open_calls:
         return _blocked("resume", "I5", "a call of this run is not settled; what follows would rest on a guess.")
     if at.ceiling is not None:

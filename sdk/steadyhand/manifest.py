@@ -66,11 +66,14 @@ class Look(Part):
     Templates may use {action_id}, {key}, {run_id} and {arguments.<field>}; each value is percent-encoded.
     `match` maps a path in a record to such a template or a constant: a record is ours when `ours` hold, and
     it is whole when `match` holds too; ours but not whole is a conflict (a look-alike with other fields).
+    `complete` says of the whole answer that its list goes no further: where it does not hold, to find nothing proves
+    nothing. Without it, the usual signs of a next page (has_more, next_cursor, a Link header) say so.
     """
 
     path: Path
     query: dict[str, str] = Field(default_factory=dict, max_length=20)
     items: Path | None = None
+    complete: Condition | None = None
     ours: dict[str, Any] = Field(min_length=1, max_length=10)
     match: dict[str, Any] = Field(default_factory=dict, max_length=20)
     external_id: Path

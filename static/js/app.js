@@ -25,30 +25,87 @@
     return $$(selector).find((element) => element.checkVisibility() && !element.hasAttribute("aria-disabled"));
   }
 
+  // --- what a key did, where it did nothing that can be seen -----------------------------------------------------
+  let hush = 0;
+  function say(text) {
+    const said = $("#said");
+    if (!said) return;
+    said.textContent = text;
+    clearTimeout(hush);
+    hush = setTimeout(() => { said.textContent = ""; }, 6000);
+  }
+
   // --- rows ---------------------------------------------------------------------------------------------------
+  const rowsShown = () => $$("[data-row]").filter((row) => row.checkVisibility());
+  const rowHere = () => $("[data-row].here") ?? document.activeElement?.closest?.("[data-row]");
+
+  function stand(row) {
+    for (const other of rowsShown()) other.classList.toggle("here", other === row);
+    $("[data-open]", row)?.focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+  }
+
   function move(step) {
-    const rows = $$("[data-row]").filter((row) => row.checkVisibility());
-    if (!rows.length) { visible(step > 0 ? "[data-next]" : "[data-previous]")?.click(); return; }
-    const at = rows.findIndex((row) => row.classList.contains("here") || row.contains(document.activeElement));
-    const next = rows[Math.min(Math.max(at + step, 0), rows.length - 1)];
-    for (const row of rows) row.classList.toggle("here", row === next);
-    $("[data-open]", next)?.focus({ preventScroll: true });
-    next.scrollIntoView({ block: "nearest" });
+    const rows = rowsShown();
+    if (rows.length) {
+      const at = rows.indexOf(rowHere());
+      stand(rows[Math.min(Math.max(at + step, 0), rows.length - 1)]);
+      return;
+    }
+    const neighbour = visible(step > 0 ? "[data-next]" : "[data-previous]");
+    if (neighbour) neighbour.click();
+    else say(step > 0 ? "There is no next one here." : "There is no previous one here.");
+  }
+
+  function unfold(row) {
+    const toggle = row?.closest("tbody") && $(".toggle", row.closest("tbody"));
+    if (toggle) location.assign(`${toggle.href}#${toggle.closest("tbody").id}`);
+    else say(rowsShown().length ? "Choose a row first, with J or K." : "Nothing opens here.");
   }
 
   function claim() {
-    const row = $("[data-row].here");
-    const button = row ? $("[data-verb=claim]", row) : visible("[data-verb=claim]");
-    button?.click();
+    const row = rowHere();
+    if (row) {
+      const button = $("[data-verb=claim]", row);
+      if (button) button.click();
+      else if (row.dataset.noClaim) say(row.dataset.noClaim);
+      else if ("several" in row.dataset) unfold(row);
+      else say("Nothing to claim in this row.");
+      return;
+    }
+    if (rowsShown().length) { say("Choose a row first, with J or K."); return; }
+    const button = visible("[data-verb=claim]");
+    if (button) button.click();
+    else say($("#why-claim")?.textContent ?? "Nothing to claim on this page.");
+  }
+
+  function recommended() {
+    const button = visible("[data-recommended]");
+    if (button) button.click();
+    else say($("#why-recommended")?.textContent ?? "No action is recommended on this page.");
+  }
+
+  function search() {
+    const field = visible("[data-search]");
+    if (field) field.focus();
+    else say("Nothing to look up on this page.");
+  }
+
+  // The list names the keys that do something on this page.
+  function showKeys() {
+    const list = $("#keys");
+    for (const line of $$("[data-needs]", list)) line.hidden = !$(line.dataset.needs);
+    list?.showModal();
   }
 
   const KEYS = {
     j: () => move(1),
     k: () => move(-1),
+    o: () => unfold(rowHere()),
     c: claim,
-    e: () => visible("[data-recommended]")?.click(),
-    "/": () => visible("[data-search]")?.focus(),
-    "?": () => $("#keys")?.showModal(),
+    e: recommended,
+    "/": search,
+    "?": showKeys,
   };
 
   function typing(target) {
@@ -77,7 +134,7 @@
     const close = target.closest("[data-close]");
     const dialog = close?.closest("dialog");
     if (dialog) { event.preventDefault(); dialog.close(); return; }
-    if (target.closest("[data-keys]")) { $("#keys")?.showModal(); return; }
+    if (target.closest("[data-keys]")) { showKeys(); return; }
     const copy = target.closest("[data-copy]");
     if (copy) { copyText(copy); return; }
     const theme = target.closest("[data-theme]");
@@ -86,8 +143,7 @@
 
   async function copyText(button) {
     await navigator.clipboard.writeText(button.dataset.copy);
-    const said = $("#said");
-    if (said) said.textContent = "Copied";
+    say("Copied");
   }
 
   function wear(scheme) {
@@ -104,5 +160,7 @@
   dress(document);
   const worn = ["light", "dark"].find((scheme) => document.documentElement.classList.contains(scheme)) ?? "";
   for (const button of $$("[data-theme]")) button.setAttribute("aria-pressed", String(button.dataset.theme === worn));
+  const unfolded = location.hash.startsWith("#group-") && $("[data-row]", document.getElementById(location.hash.slice(1)) ?? document.createElement("i"));
+  if (unfolded) stand(unfolded);
   $("[data-focus]")?.focus();
 })();

@@ -27,12 +27,25 @@
     return [...region.querySelectorAll("textarea, input:not([type=hidden])")].some((f) => f.value !== f.defaultValue);
   }
 
+  // The session has ended: polling stops, and the page says how to go on.
+  function signedOut() {
+    const note = document.getElementById("signed-out");
+    if (!note) return;
+    note.hidden = false;
+    note.querySelector("[data-sign-in]").href += `?next=${encodeURIComponent(location.pathname + location.search)}`;
+    document.getElementById("stale").hidden = true;
+    document.documentElement.dataset.stale = "";
+    clearInterval(ticking);
+  }
+
   function stale(isStale) {
     const note = document.getElementById("stale");
     if (!note) return;
     failing = isStale ? failing + 1 : 0;
     if (failing === 1) note.querySelector("[data-since]").textContent = new Date().toLocaleTimeString("en-GB");
     note.hidden = failing < 2;
+    if (note.hidden) delete document.documentElement.dataset.stale;
+    else document.documentElement.dataset.stale = "";
   }
 
   document.addEventListener("htmx:configRequest", (event) => {
@@ -43,6 +56,7 @@
     const region = regionOf(event);
     if (!region) return;
     const { xhr } = event.detail;
+    if (xhr.status === 401) { signedOut(); return; }
     stale(xhr.status >= 400);
     const checked = xhr.getResponseHeader("X-Checked-At");
     if (xhr.status === 304 && checked) {
@@ -57,5 +71,5 @@
     document.addEventListener(name, (event) => { if (regionOf(event)) stale(true); });
   }
   document.addEventListener("visibilitychange", tick);
-  setInterval(tick, 250);
+  const ticking = setInterval(tick, 250);
 })();

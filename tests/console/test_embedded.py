@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
+from django.core.mail import EmailMessage
 
-from console.embedded import addresses, postgres, processes, secrets
+from console.embedded import addresses, lines, postgres, processes, secrets
 from console.embedded.errors import Trouble
+from console.embedded.mail import TerminalMail
 from console.embedded.places import SOCKET_PATH_LIMIT, Places
 from tests.console.up import BASE, environment
 
@@ -21,13 +23,12 @@ import time, django
 django.setup()
 from console.celery import app
 from kombu.exceptions import OperationalError
-for _ in range(2):  # the first call also loads half of Celery
-    begun = time.monotonic()
-    try:
-        app.send_task("recovery.tasks.sweep")
-    except OperationalError:
-        took = time.monotonic() - begun
-print(took)
+app.connection_for_write().transport, app.amqp.queues  # half of Celery is loaded at the first call
+begun = time.monotonic()
+try:
+    app.send_task("recovery.tasks.sweep")
+except OperationalError:
+    print(time.monotonic() - begun)
 """
 
 
@@ -128,6 +129,48 @@ def test_a_pid_file_that_names_somebody_else_is_cleared(tmp_path: Path) -> None:
     assert not (tmp_path / "postmaster.pid").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "shown", "kept"),
+    [
+        ("web", "\x1eMail to somebody", True, False),
+        ("web", "Mail to somebody", True, True),
+        ("postgres", "LOG:  shutting down", False, True),
+        ("postgres", "FATAL:  terminating connection due to administrator command", False, True),
+        ("postgres", "FATAL:  could not write to the disk", True, True),
+        ("web", "LOG:  shutting down", True, True),
+        ("valkey", "1:M 30 Nov 2026 10:00:00.000 # WARNING Memory overcommit must be enabled! …", False, True),
+        ("valkey", "1:M 30 Nov 2026 10:00:00.000 # Can't open the append-only file", True, True),
+    ],
+)
+def test_a_line_goes_where_it_belongs(name: str, line: str, shown: bool, kept: bool) -> None:
+    assert lines.sort(name, line) == (line.removeprefix("\x1e"), shown, kept)
+
+
+def test_a_mark_is_for_the_supervisor_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(lines.SUPERVISED, raising=False)
+    assert lines.private("one\ntwo\n") == "one\ntwo\n"
+    monkeypatch.setenv(lines.SUPERVISED, "1")
+    assert lines.private("one\ntwo\n") == "\x1eone\n\x1etwo\n"
+
+
+def test_SEC_36_a_printed_mail_moves_no_cursor_and_every_line_is_marked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(lines.SUPERVISED, "1")
+    message = EmailMessage("A subject", "one\n\x1b[2Jtwo\x1e\r", to=["omar@example.org"])
+    assert TerminalMail().send_messages([message]) == 1
+    printed = capsys.readouterr().out.removesuffix("\n").split("\n")
+    assert all(line.startswith("\x1e") for line in printed)
+    assert "\x1e\\x1b[2Jtwo\\x1e\\r" in printed
+
+
+def test_mail_leaves_by_the_host_that_is_named_and_by_none_else(tmp_path: Path) -> None:
+    script = "from django.conf import settings; print(settings.SENDS_MAIL, settings.EMAIL_BACKEND.split('.')[-2:])"
+    assert _settings_say(tmp_path, script) == "False ['mail', 'TerminalMail']"
+    said = _settings_say(tmp_path, script, STEADYHAND_MAIL_HOST="mail.example.org")
+    assert said == "True ['smtp', 'EmailBackend']"
+
+
 def test_a_half_made_cluster_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "postgres.new" / "base").mkdir(parents=True)
     postgres.create(tmp_path / "postgres", durable=False)
@@ -158,6 +201,14 @@ def _seconds_to_fail(home: Path, broker: str) -> float:
         [sys.executable, "-c", PUBLISH], cwd=BASE, env=env, capture_output=True, text=True, timeout=60, check=True
     )
     return float(done.stdout)
+
+
+def _settings_say(home: Path, script: str, **variables: str) -> str:
+    env = environment(home, DJANGO_SETTINGS_MODULE="console.settings", **variables)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=BASE, env=env, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout.strip()
 
 
 def _manage(home: Path, *arguments: str, code: int = 1, **variables: str) -> str:

@@ -10,7 +10,7 @@ from django.test import Client
 from console import invitation
 from recovery import permissions
 from runs import wall
-from runs.models import Person, Tenant
+from runs.models import Event, Person, Tenant
 from tests import factories
 from tests.console.conftest import House
 
@@ -117,3 +117,40 @@ def test_nobody_signs_up_alone(client: Client) -> None:
     assert "password1" not in page.content.decode()
     client.post("/accounts/signup/", {"email": "eve@people.example", "password1": "x" * 20, "password2": "x" * 20})
     assert not Person.objects.exists()
+
+
+def signins(house: House) -> list[tuple[str, str]]:
+    with wall.within(house.nordlicht.pk):
+        rows = Event.objects.filter(run=None, actor_kind="person").order_by("pk")
+        assert all(row.request_id for row in rows)
+        return list(rows.values_list("kind", "actor"))
+
+
+def test_every_sign_in_is_recorded_in_the_tenants_of_the_person(house: House, client: Client) -> None:
+    sign_in(client, "wrong-" + factories.PASSWORD)
+    sign_in(client, factories.PASSWORD)
+    assert signins(house) == [("sign_in_failed", "Alice"), ("signed_in", "Alice")]
+    with wall.within(house.harbor.pk):
+        assert not Event.objects.filter(run=None, actor_kind="person").exists()
+
+
+def test_a_failed_sign_in_of_nobody_is_nobodys_history(house: House, client: Client) -> None:
+    client.post("/accounts/login/", {"login": "eve@people.example", "password": "x"})
+    assert signins(house) == []
+
+
+def test_a_link_that_was_used_says_so_and_what_to_do(client: Client, link: str) -> None:
+    stale = client.get("/first-admin/nothing/").content.decode()
+    assert "This link was used or is too old" in stale
+    assert "manage.py invite_admin" in stale
+    client.post(link, FORM)
+    used = Client().get(link).content.decode()
+    assert "ask an admin for an account" in used
+
+
+def test_a_sign_in_before_anybody_exists_points_at_the_link(client: Client) -> None:
+    assert "Nobody can sign in yet." in client.get("/accounts/login/").content.decode()
+    factories.make_person("zoe")
+    page = client.get("/accounts/login/").content.decode()
+    assert "Nobody can sign in yet." not in page
+    assert page.index('class="btn fill"') < page.index('id="passkey_login"')

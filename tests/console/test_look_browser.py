@@ -138,3 +138,48 @@ def test_no_page_scrolls_sideways(site: Site, page: Page, path: str, width: int)
     site.open(path)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert site.violations == []
+
+
+def test_a_page_whose_session_ended_says_so_and_leads_back(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    site.poll_answer = {"status": 401}
+    expect(page.locator("#signed-out")).to_contain_text("You are signed out.")
+    sign_in = page.get_by_role("link", name="Sign in").get_attribute("href") or ""
+    assert sign_in.endswith("/accounts/login/?next=%2Ftasks%2FT-4127%2F")
+    expect(page.locator("#stale")).to_be_hidden()
+    expect(page.get_by_text("Live, checked")).to_be_hidden()
+
+
+def test_a_page_that_is_not_live_does_not_say_live(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    expect(page.get_by_text("Live, checked")).to_be_visible()
+    site.poll_answer = {"status": 503}
+    expect(page.get_by_text("Live, checked")).to_be_hidden()
+    site.poll_answer = {"status": 304, "headers": {"X-Checked-At": "10:41:10"}}
+    expect(page.get_by_text("Live, checked")).to_be_visible()
+
+
+def test_no_key_is_silent_and_the_list_names_what_works_here(site: Site, page: Page) -> None:
+    site.open("/run")
+    for key in ("c", "j", "o", "e"):
+        page.keyboard.press(key)
+        expect(page.locator("#said")).not_to_be_empty()
+        page.evaluate("document.getElementById('said').textContent = ''")
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Shortcuts")
+    expect(keys.get_by_text("look up")).to_be_visible()
+    expect(keys.get_by_text("next and previous row")).to_be_hidden()
+    page.keyboard.press("Escape")
+    site.open("/")
+    page.keyboard.press("c")
+    expect(page.locator("#said")).to_have_text("Choose a row first, with J or K.")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog").get_by_text("next and previous row")).to_be_visible()
+
+
+def test_o_unfolds_the_cause_and_stands_on_it(site: Site, page: Page) -> None:
+    site.open("/")
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    page.wait_for_url("**/?open=#group-g1")
+    expect(page.locator("[data-row].here")).to_contain_text("Credit timed out after dispatch")

@@ -277,3 +277,28 @@ def test_the_wall_closes_again_after_a_page(house: House, sign_in: SignIn) -> No
     assert HumanTask.objects.count() == 0
     with wall.within(house.nordlicht.pk):
         assert HumanTask.objects.count() == 1
+
+
+def test_an_amount_that_no_tool_declares_is_not_called_none(house: House, sign_in: SignIn) -> None:
+    case = factories.open_run(house.agent)
+    factories.lose_the_reply(case, "draft_reply")
+    html = open_group(sign_in("alice"))
+    assert html.count("amount not declared") == 3
+    assert ", 1 amount not declared" in html
+    assert "no money" not in html
+
+
+def test_the_claim_key_has_a_form_for_a_single_task_or_a_sentence(house: House, sign_in: SignIn) -> None:
+    case = factories.unknown_credit(house.agent)
+    alice = sign_in("alice")
+    html = text(alice, "/")
+    form = re.search(rf'<span hidden>.*?action="/tasks/{case.task().pk}/claim/".*?</form>', html, re.DOTALL)
+    assert form
+    marks = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[0]))
+    assert alice.post(f"/tasks/{case.task().pk}/claim/", marks).status_code == 303
+    assert case.task().claimed_by == house.people["alice"]
+    assert 'data-no-claim="You hold this already.' in text(alice, "/")
+    assert 'data-no-claim="Alice holds this already."' in text(sign_in("omar"), "/")
+    assert 'data-no-claim="You cannot claim here: your role does not include this."' in text(sign_in("bob"), "/")
+    factories.unknown_credit(house.agent)
+    assert " data-several" in text(alice, "/")

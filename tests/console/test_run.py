@@ -234,3 +234,72 @@ def test_words_beside_a_span_give_way_to_the_next_one() -> None:
     [row] = draw([Lane("apply_credit", near)], start=start, end=seconds[3], label="x").rows
     assert [span.label.text if span.label else "" for span in row.spans] == ["", "proven"]
     assert [span.text for span in row.spans] == ["dispatched", "proven"]
+
+
+def test_a_run_that_tries_again_says_from_when_and_who_asked(several: House, sign_in: SignIn) -> None:
+    bob = sign_in("bob")
+    [url] = re.findall(r'href="(/runs/[0-9a-f-]{36}/)" data-open>Tries again', text(bob, "/runs/"))
+    html = text(bob, url)
+    said = plain(html)
+    assert re.search(r"load_invoice : next try not before \d\d:\d\d:\d\d UTC \(the provider asked for 30 s\)", said)
+    assert re.search(r"<title>next try not before", html)
+    assert "It moves by itself; no person is asked." in said
+    factories.advance_clock(minutes=1)
+    assert "load_invoice : the agent, to send it again." in plain(text(bob, url))
+
+
+def test_a_run_with_an_unknown_write_says_when_it_is_looked_for_and_offers_what_is_offered(
+    house: House, sign_in: SignIn
+) -> None:
+    case = factories.unknown_credit(house.agent)
+    html = text(sign_in("alice"), f"/runs/{case.run_id}/")
+    said = plain(html)
+    assert re.search(r"apply_credit : a look-up, due \d\d:\d\d:\d\d UTC; final from \d\d:\d\d:\d\d UTC\.", said)
+    moves = html[html.index('class="foot moves"') :]
+    moves = moves[: moves.index("</div>")]
+    assert re.findall(r">([^<]+)</a>", moves) == ["Check what happened", "Cancel the run"]
+    viewer = plain(text(sign_in("bob"), f"/runs/{case.run_id}/"))
+    assert re.search(r"A person is asked in T-\d+; nothing there is yours to do now\.", viewer)
+
+
+def test_the_region_of_a_waiting_run_is_drawn_again_when_the_wait_is_over(house: House, sign_in: SignIn) -> None:
+    case, bob = factories.open_run(house.agent), sign_in("bob")
+    factories.rate_limit(case, retry_after=10)
+    url = f"/runs/{case.run_id}/live/"
+    known = {"If-None-Match": bob.get(url).headers["ETag"]}
+    assert bob.get(url, headers=known).status_code == 304
+    factories.advance_clock(seconds=20)
+    assert bob.get(url, headers=known).status_code == 200
+
+
+@pytest.mark.parametrize("by", ["run", "action", "task", "customer"])
+def test_a_run_is_looked_up_by_what_names_it_in_full(house: House, sign_in: SignIn, by: str) -> None:
+    wanted = factories.unknown_credit(house.agent, intent="This one", customer_ref="K-2041")
+    factories.unknown_credit(house.agent, intent="Another", customer_ref="K-2042")
+    names = {
+        "run": str(wanted.run_id),
+        "action": wanted.action().action_id,
+        "task": f"T-{wanted.task().number}",
+        "customer": " K-2041 ",
+    }
+    bob = sign_in("bob")
+    assert titles(bob.get("/runs/", {"q": names[by]}).content.decode()) == ["This one"]
+    charlie = sign_in("charlie").get("/runs/", {"q": names[by]}).content.decode()
+    assert titles(charlie) == []
+    assert "No run fits." in charlie
+
+
+@pytest.mark.parametrize("address", ["/runs/?foo=1", "/?q=foo", "/?sort=x`<b>"])
+def test_a_part_of_an_address_that_a_list_does_not_know_is_named(house: House, sign_in: SignIn, address: str) -> None:
+    html = text(sign_in("bob"), address)
+    assert "A part of this address was not used." in html
+    assert "<b>`" not in html
+    assert "not used" not in text(sign_in("bob"), "/?view=mine")
+
+
+def test_words_never_lie_on_other_words() -> None:
+    start = datetime(2026, 3, 2, 10, tzinfo=UTC)
+    at = [start + timedelta(seconds=n) for n in (0, 50, 51, 52, 53, 54, 100)]
+    tries = [Stretch(at[n], at[n], "idle", "Not sent") for n in (1, 2, 3, 4, 5)]
+    [row] = draw([Lane("apply_credit", tries)], start=start, end=at[6], label="x").rows
+    assert [span.label.text if span.label else "" for span in row.spans] == ["", "", "", "", "Not sent"]

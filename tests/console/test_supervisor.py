@@ -19,10 +19,10 @@ from console.embedded.supervisor import Child, Stay, Supervisor
 class Desk:
     """A supervisor, what it said, and a deadline so that no test waits for ever."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, log: Path | None = None) -> None:
         self.lines: list[str] = []
         self.up = Supervisor(
-            say=lambda n, text: self.lines.append(f"{n}: {text}"), env=os.environ, record=Record(home)
+            say=lambda n, text: self.lines.append(f"{n}: {text}"), env=os.environ, record=Record(home), log=log
         )
 
     def turn_until(self, text: str, *, times: int = 1, seconds: float = 10) -> None:
@@ -51,6 +51,23 @@ def test_a_fallen_resident_starts_again_with_growing_patience(desk: Desk) -> Non
         "up: web ended (exit code 3); it starts again in 0.2 s",
         "up: web ended (exit code 3); it starts again in 0.4 s",
     ]
+
+
+def test_a_child_that_keeps_falling_is_named_once_with_the_place_of_its_lines(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, log=tmp_path / "steadyhand.log")
+    desk.up.start(shell("web", "exit 3"))
+    desk.turn_until("web ended", times=4)
+    desk.up.stop()
+    assert [line for line in desk.lines if "keeps ending" in line] == [
+        f"up: web keeps ending, 3 times within 30 seconds: its lines in {tmp_path}/steadyhand.log say why."
+    ]
+
+
+def test_a_child_that_falls_now_and_then_is_no_loop(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "WITHIN", 0.3)
+    desk.up.start(shell("web", "exit 3"))
+    desk.turn_until("web ended", times=3)
+    assert not [line for line in desk.lines if "keeps ending" in line]
 
 
 def test_a_guest_that_is_done_is_not_called_back(desk: Desk) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from steadyhand.contract import Observation
 
 from recovery import panel
 from recovery.connectors.base import Finding
@@ -195,7 +196,7 @@ def test_the_neighbours_of_the_cause_are_one_key_away(house: House, sign_in: Sig
     html = text(sign_in("alice"), address(first))
     assert "1 of 2" in html
     assert f'href="{address(second)}" data-next' in html
-    assert "data-previous" not in html
+    assert " data-previous" not in html
 
 
 def test_a_check_under_way_is_requested_and_polls_each_second(house: House, sign_in: SignIn) -> None:
@@ -404,3 +405,118 @@ def test_a_task_of_a_cancelled_run_still_shows_what_is_unknown(house: House, sig
     assert "We are checking whether one step had already been done." in said
     assert "Blocked: the run has ended" in said
     assert "draft_reply Planned" not in said[said.index("Remaining work") :]
+
+
+# --- what provably changed nothing ----------------------------------------------------------------------------
+
+
+def typed_refusal(case: Case, tool: str = "draft_reply") -> None:
+    """The tool's author says that the requester has to supply something."""
+    seen = Observation(
+        kind="exception", declared="needs_input", declared_field="to", message="The customer's address is missing."
+    )
+    factories.report(case, factories.propose(case, tool), seen)
+
+
+def never_sent(case: Case) -> None:
+    for _ in range(3):
+        factories.report(case, factories.propose(case), Observation(kind="not_sent"))
+        factories.advance_clock(minutes=5)
+
+
+def test_a_typed_need_for_input_names_the_field_and_what_the_tool_said(house: House, sign_in: SignIn) -> None:
+    case = factories.open_run(house.agent)
+    factories.succeed(case)
+    typed_refusal(case)
+    alice = sign_in("alice")
+    html = text(alice, address(case))
+    said = plain(html).replace("&#x27;", "'")
+    assert "draft_reply: needs input: to" in said
+    assert "The tool said: “The customer's address is missing.”" in said
+    assert "After input Nothing happened." in said
+    assert "the requester has to change the field to first" in said
+    assert "roke off" not in said
+    assert "not happen twice" not in said
+    assert "Not sent" not in said
+    assert "not declared Nothing was changed user input required" in said
+    assert "After input" in plain(text(alice, "/"))
+    assert 'class="badge warn"' in html
+
+
+def test_tries_that_never_left_say_that_nothing_happened(house: House, sign_in: SignIn) -> None:
+    case = factories.open_run(house.agent)
+    never_sent(case)
+    alice = sign_in("alice")
+    said = plain(text(alice, address(case))).replace("&#x27;", "'")
+    assert "Did anything change? No Nothing left the agent's machine" in said
+    assert "Is retry safe? No Nothing happened, but all its tries are used." in said
+    assert "Blocked: it is certain already that nothing happened." in said
+    assert "What may have happened" not in said
+    assert "rest on a guess" not in said
+    cancel = plain(text(alice, f"{address(case)}cancel/"))
+    assert "may have happened" not in cancel
+    assert "task stays open" not in cancel
+
+
+@pytest.mark.parametrize("happens", [never_sent, typed_refusal, exhausted, refused_connection])
+def test_queue_and_task_agree_on_whether_retry_is_safe(
+    house: House, sign_in: SignIn, happens: Callable[[Case], None]
+) -> None:
+    case = factories.open_run(house.agent)
+    happens(case)
+    alice = sign_in("alice")
+    in_queue = re.search(r'<span class="word [^"]*">.*?<span>([^<]+)</span>', text(alice, "/"), re.DOTALL)
+    on_page = re.search(r"Is retry safe\?</h2>.*?<span>([^<]+)</span>", text(alice, address(case)), re.DOTALL)
+    assert in_queue
+    assert on_page
+    assert in_queue[1] == on_page[1]
+
+
+def test_the_sheet_of_a_resolved_task_promises_no_worst_case(
+    house: House, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = factories.unknown_credit(house.agent)
+    look(monkeypatch, ask(house, case), FOUND)
+    omar = sign_in("omar")
+    assert "None. The task is resolved; nothing can be sent from here." in plain(
+        text(omar, f"{address(case)}cancel/")
+    )
+    said = plain(text(omar, address(case)))
+    assert re.search(r"SLA Resolved in .*, at \d\d:\d\d:\d\d UTC, in time\.", said)
+    assert "Due " not in said
+
+
+def test_what_the_machine_did_on_a_wish_is_the_machines(
+    house: House, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = factories.unknown_credit(house.agent)
+    look(monkeypatch, ask(house, case), FOUND)
+    said = plain(text(sign_in("bob"), f"/runs/{case.run_id}/"))
+    assert "for Omar" in said
+    assert "Proposals are welcome" not in said
+    assert "The run may go on." in said
+    people = plain(text(sign_in("bob"), f"/runs/{case.run_id}/?events=people"))
+    assert "Omar: check what happened" in people
+    assert "for Omar" not in people
+
+
+def test_a_long_comment_is_folded_and_complete(house: House, sign_in: SignIn) -> None:
+    case = factories.unknown_credit(house.agent)
+    long = " ".join(f"word{number}" for number in range(400))
+    decisions.comment(order(house, "omar", case, reason=long))
+    html = text(sign_in("alice"), address(case))
+    said = html[html.index('class="said"') :]
+    assert "<summary>show more</summary>" in said
+    assert long in plain(said).replace(" show more", "")
+    history = html[html.index('class="log"') : html.index("</ol>", html.index('class="log"'))]
+    assert "<summary>show more</summary>" in history
+
+
+def test_without_script_the_page_neither_says_live_nor_offers_keys(house: House, sign_in: SignIn) -> None:
+    case = factories.unknown_credit(house.agent)
+    html = text(sign_in("alice"), address(case))
+    assert re.search(r'<span class="live if-script">Live, checked', html)
+    assert re.search(r'<span class="no-script">As of', html)
+    outside = re.sub(r"<dialog.*?</dialog>", "", html, flags=re.DOTALL)
+    for key in re.findall(r"<kbd[^>]*>", outside):
+        assert "if-script" in key or f"data-keys>Shortcuts {key}" in outside

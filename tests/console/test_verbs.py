@@ -481,3 +481,42 @@ def test_F117_two_claims_at_once_have_one_holder(real_house: House) -> None:
     codes = together(*posts)
     assert codes in ([303, 403], [303, 409])
     assert len(decided(case, verb="claim")) == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "verb"), [("bob", "reconcile"), ("bob", "cancel"), ("nia", "resume"), ("alice", "retry")]
+)
+def test_the_sheet_of_a_verb_that_a_role_lacks_is_refused(case: Case, sign_in: SignIn, name: str, verb: str) -> None:
+    response = sign_in(name).get(address(case, verb))
+    assert response.status_code == 403
+    assert "Blocked: your role does not include this. Nothing was sent." in said(response)
+    assert "<form" not in response.content.decode()
+
+
+@pytest.mark.django_db
+def test_my_own_second_tab_is_told_that_i_was_faster(case: Case, sign_in: SignIn) -> None:
+    omar = sign_in("omar")
+    marks = sheet(omar, case, "reconcile")
+    assert click(omar, case, "claim").status_code == 303
+    response = omar.post(address(case, "reconcile"), marks)
+    assert response.status_code == 409
+    assert "You chose “Claim” at" in said(response)
+    [refusal] = refusals(case)
+    assert refusal.reason.startswith("Omar chose “Claim” at")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("verb", "most"), [("comment", 4000), ("cancel", 2000)])
+def test_words_that_are_too_long_come_back_whole_with_the_limit(
+    case: Case, sign_in: SignIn, verb: str, most: int
+) -> None:
+    alice, words = sign_in("alice"), "x" * (most + 1)
+    if verb == "comment":
+        response = click(alice, case, verb, text=words)
+    else:
+        response = alice.post(address(case, verb), sheet(alice, case, verb, reason=words))
+    assert response.status_code == 422
+    assert f"at most {most} characters; this one has {most + 1}." in said(response)
+    assert f">{words}</textarea>" in response.content.decode()
+    assert decided(case) == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +12,8 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+
+import httpx
 
 from console.embedded import processes
 
@@ -40,6 +43,16 @@ def refused(home: Path, *arguments: str, **extra: str) -> str:
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("steadyhand: ")
     return line
+
+
+def manage(home: Path, *arguments: str) -> str:
+    """What a command prints that went well."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=BASE, env=environment(home), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 class Installation:
@@ -75,6 +88,19 @@ class Installation:
         rows = json.loads((self.home / "children.json").read_text())
         return {name: row[0] for name, row in rows.items()}
 
+    def read(self, path: str, **headers: str) -> str:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def ask_for_a_password(self, email: str) -> str:
+        """Fill in the form for a forgotten password; the page that answers."""
+        address = f"http://127.0.0.1:{self.port}/accounts/password/reset/"
+        with httpx.Client(follow_redirects=True, timeout=10, trust_env=False) as browser:
+            (mark,) = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(address).text)
+            form = {"email": email, "csrfmiddlewaretoken": mark}
+            return browser.post(address, data=form, headers={"Referer": address}).text
+
     def get(self, path: str) -> int:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
             return int(answer.status)
@@ -90,6 +116,9 @@ class Installation:
         code = self.process.wait(timeout=40)
         self._reader.join(timeout=5)
         return code
+
+    def log_file(self) -> str:
+        return (self.home / "log" / "steadyhand.log").read_text()
 
     def log(self) -> str:
         return "".join(self.lines)

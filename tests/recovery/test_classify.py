@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from steadyhand.contract import OUTCOME_OF, Observation
 from steadyhand.manifest import Tool
 
-from recovery.rules.classify import MAX_RETRY_AFTER_SECONDS, NO_RESULT, Classified, classify, retry_after
+from recovery.rules.classify import (
+    MAX_RETRY_AFTER_SECONDS,
+    NO_RESULT,
+    NOT_PROCESSED,
+    Classified,
+    classify,
+    retry_after,
+)
 
 NOW = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
 CONTRACT: dict[str, Any] = {
@@ -113,11 +120,19 @@ def test_no_silence_frees_or_fails_a_write(seen: Observation, of: Tool) -> None:
 
 
 @given(ANY_OBSERVATION.filter(lambda seen: seen.kind == "reply"), ANY_TOOL)
-def test_a_write_is_called_unharmed_only_by_4xx_3xx_or_what_the_contract_names(seen: Observation, of: Tool) -> None:
+def test_a_write_is_called_unharmed_only_by_a_refusal_or_by_what_the_contract_names(
+    seen: Observation, of: Tool
+) -> None:
     found = read(seen, of)
-    if found.observed in ("transient_reject", "permanent_reject") and seen.status is not None:
-        named = seen.status in of.not_executed_statuses or "error" in (seen.body or "") or "code" in (seen.body or "")
-        assert 300 <= seen.status < 500 or named
+    if (
+        of.effect == "write"
+        and found.observed in ("transient_reject", "permanent_reject")
+        and seen.status is not None
+    ):
+        named = seen.status in (429, *of.not_executed_statuses) or any(
+            word in (seen.body or "") for word in ("error", "code")
+        )
+        assert seen.status in NOT_PROCESSED or 300 <= seen.status < 400 or named
 
 
 @given(ANY_OBSERVATION, ANY_TOOL, st.text(min_size=1, max_size=5))
@@ -137,7 +152,7 @@ def test_F086_an_answer_that_breaks_its_schema_is_never_a_success(seen: Observat
         (answer(WELL, status=201), ("ok_valid", "completed")),
         (answer(WELL, status=202), ("unknown", "async_pending")),
         (answer({}, status=429), ("transient_reject", "provider_rate_limited")),  # F031
-        (answer({}, status=403, headers={"Retry-After": "3"}), ("transient_reject", "provider_rate_limited")),
+        (answer({}, status=403, headers={"Retry-After": "3"}), ("permanent_reject", "permission_denied")),
         (answer({}, status=503), ("transient_reject", "provider_unavailable")),  # F035: named in the contract
         (answer({}, status=500), UNKNOWN),  # F033
         (answer({}, status=502), UNKNOWN),  # F034
@@ -160,6 +175,49 @@ def test_F086_an_answer_that_breaks_its_schema_is_never_a_success(seen: Observat
 )
 def test_F031_to_F047_a_status_means_what_the_contract_says(seen: Observation, expected: tuple[str, str]) -> None:
     assert said(seen) == expected
+
+
+PROCESSED_PERHAPS = [407, 408, 409, 412, 418, 421, 423, 424, 425, 426, 430, 440, 449, 450, 460, 499]
+
+
+@pytest.mark.parametrize("status", PROCESSED_PERHAPS)
+def test_T3_a_write_is_not_refused_by_a_status_that_does_not_say_so(status: int) -> None:
+    assert said(answer({}, status=status)) == UNKNOWN
+    assert read(answer({}, status=status), tool("read")).observed == (
+        "unknown" if status == 408 else "permanent_reject"
+    )
+
+
+@pytest.mark.parametrize("status", sorted(NOT_PROCESSED))
+def test_F038_a_status_that_says_not_processed_is_a_refusal(status: int) -> None:
+    assert read(answer({}, status=status)).observed == "permanent_reject"
+
+
+@pytest.mark.parametrize("status", [409, 423, 425, 499])
+def test_F035_what_the_contract_names_as_not_executed_goes_again(status: int) -> None:
+    assert read(answer({}, status=status), tool(not_executed_statuses=[status])).observed == "transient_reject"
+
+
+RECONCILE = {"connector": "payments"}
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 304, 307, 308])
+def test_F039_a_redirected_write_is_asked_about_where_it_can_be(status: int) -> None:
+    assert said(answer("", status=status), tool(reconcile=RECONCILE)) == UNKNOWN
+    assert said(answer("", status=status)) == ("permanent_reject", "unexpected_redirect")
+    assert said(answer("", status=status), tool("read")) == ("permanent_reject", "unexpected_redirect")
+
+
+def test_F039_see_other_may_follow_a_write_that_was_carried_out() -> None:
+    assert said(answer("", status=303)) == UNKNOWN
+
+
+def test_F031_a_403_with_a_delay_is_a_limit_for_a_read_and_for_a_write_that_declares_it() -> None:
+    limited = answer({}, status=403, headers={"Retry-After": "60"})
+    for of in (tool("read"), tool("read", rate_limit_statuses=[403, 429]), tool(rate_limit_statuses=[403, 429])):
+        found = read(limited, of)
+        assert (found.observed, found.reason) == ("transient_reject", "provider_rate_limited")
+        assert found.retry_after_seconds == 60
 
 
 def test_F035_a_503_that_the_contract_does_not_name_is_unknown() -> None:
@@ -241,6 +299,57 @@ def test_a_condition_is_exact(condition: dict[str, Any], value: Any, holds: bool
 
 def test_the_identity_joins_all_its_fields() -> None:
     assert read(answer({**WELL, "line": 3}), tool(identity_fields=["id", "line"])).external_id == "x_1/3"
+
+
+# --- what can be kept ---------------------------------------------------------------------------------------
+
+
+def test_I6_what_cannot_be_stored_is_made_visible() -> None:
+    body = (
+        '{"id": "a\\u0000b\\ud800", "status": "done", "k\\u0000": ["\\udfff"], "e": "\\u00e9", "s": "\\ud83d\\ude00"}'
+    )
+    found = read(answer(body))
+    assert found.external_id == "a\\u0000b\\ud800"
+    assert found.result == {
+        "id": "a\\u0000b\\ud800", "status": "done", "k\\u0000": ["\\udfff"], "e": "é", "s": "\U0001f600",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 400])
+def test_I6_a_number_without_an_end_is_kept_as_text(number: str) -> None:
+    found = read(answer(f'{{"id": "x", "status": "done", "n": {number}}}'))
+    assert found.result["n"] == number[:200]
+
+
+@pytest.mark.parametrize(("levels", "observed"), [(98, "ok_valid"), (101, "ok_invalid"), (900, "ok_invalid")])
+def test_I6_an_answer_that_nests_too_deep_is_no_result(levels: int, observed: str) -> None:
+    body = '{"id": "x", "status": "done", "d": ' + "[" * levels + "]" * levels + "}"
+    assert read(answer(body)).observed == observed
+    assert read(answer({**WELL, "text": "[" * levels})).observed == "ok_valid"
+
+
+@pytest.mark.parametrize("field", ["a\x00b", "a\ud800b", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "x" * 5000, "\u202e"])
+def test_I6_names_from_outside_are_fit_to_be_stored(field: str) -> None:
+    refused = read(answer({"error": {"field": field}}, status=422)).field
+    told = Observation(kind="exception", declared="needs_input").model_copy(update={"declared_field": field})
+    declared = read(told).field
+    known = read(answer({**WELL, "id": field})).external_id
+    for kept in (refused, declared, known):
+        assert kept
+        assert kept.isprintable()
+        assert len(kept) <= 200
+        assert "4eC39" not in kept
+
+
+@given(st.recursive(st.none() | st.floats() | st.integers() | st.text(alphabet=st.characters(exclude_categories=[])),
+                    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
+def test_I6_whatever_is_taken_as_a_result_can_be_stored(value: Any) -> None:
+    found = read(answer({**WELL, "value": value}))
+    if found.observed == "ok_valid":
+        text = json.dumps(found.result, allow_nan=False, ensure_ascii=False)
+        text.encode()
+        assert "\x00" not in text
+        assert "\\u0000" not in text.replace("\\\\u0000", "")
 
 
 # --- delays -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from steadyhand.manifest import Connector, Look
 
 from recovery.connectors.base import Finding, Question
-from recovery.connectors.http import MAX_ITEMS, _path, judge
+from recovery.connectors.http import MAX_ITEMS, _json, _path, _Unusable, judge
 
 ACTION = "a1b2c3"
 ARGUMENTS = {"account": "acct_1", "amount_minor": 12_000, "currency": "EUR", "note": "", "nested": {"id": "n/../1"}}
@@ -91,14 +91,107 @@ def test_a_record_that_is_still_being_processed_says_so() -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [{}, {"error": "internal"}, {"items": "none"}, {"items": 0}, [], "ok", None, {"items": ["a"]}, {"items": [None]}],
+    [
+        {},
+        {"error": "internal"},
+        {"items": None},
+        {"items": RECORD},
+        {"items": {}},
+        {"items": "none"},
+        {"items": 0},
+        [],
+        "ok",
+        None,
+        {"items": ["a"]},
+        {"items": [None]},
+    ],
 )
 def test_an_answer_without_the_declared_list_proves_nothing(document: Any) -> None:
     assert found(document).verdict == "probe_failed"
 
 
-def test_an_empty_list_may_be_written_as_null() -> None:
-    assert found({"items": None}).verdict == "absent"
+NEXT_PAGE = [
+    {"has_more": True}, {"next": "/credits?page=2"}, {"next_page": 2}, {"next_cursor": "c2"}, {"nextPageToken": "t"},
+    {"links": {"next": "https://api.example.org/2"}}, {"paging": {"next": {"after": "x"}}},
+]  # fmt: skip
+LAST_PAGE = [
+    {"has_more": False}, {"next": None}, {"next_page": None}, {"next_cursor": ""}, {"links": {}}, {"links": None},
+    {"paging": {"next": None}}, {"count": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", NEXT_PAGE)
+def test_F042_nothing_found_in_a_list_that_goes_on_proves_nothing(sign: dict[str, Any]) -> None:
+    seen = found({"items": [other(reference="x")], **sign})
+    assert (seen.verdict, seen.fact) == ("probe_failed", "The list is not complete.")
+    assert found({"data": {"items": [], **sign}}, items="data.items").verdict == "probe_failed"
+
+
+@pytest.mark.parametrize("sign", LAST_PAGE)
+def test_a_list_that_ends_here_may_prove_an_absence(sign: dict[str, Any]) -> None:
+    assert found({"items": [], **sign}).verdict == "absent"
+
+
+@pytest.mark.parametrize("sign", NEXT_PAGE)
+def test_what_is_found_in_a_list_that_goes_on_is_there_but_not_counted(sign: dict[str, Any]) -> None:
+    seen = found({"items": [RECORD], **sign})
+    assert (seen.verdict, seen.count, seen.external_id) == ("present", None, "cr_1")
+    assert "went on" in seen.fact
+    assert found({"items": [RECORD, RECORD], **sign}).verdict == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("complete", "whole", "part"),
+    [
+        ({"path": "truncated", "equals": False}, {"truncated": False}, {"truncated": True}),
+        ({"path": "meta.left", "equals": 0}, {"meta": {"left": 0}}, {"meta": {"left": 3}}),
+        ({"path": "cursor", "present": False}, {"cursor": None}, {"cursor": "c2"}),
+        ({"path": "cursor", "equals": None}, {"cursor": None}, {"cursor": "c2"}),
+        ({"path": "state", "one_of": ["all"]}, {"state": "all", "next": "/me"}, {}),
+    ],
+)
+def test_F042_the_contract_says_when_a_list_is_complete(complete: Any, whole: Any, part: Any) -> None:
+    assert found({"items": [], **whole}, complete=complete).verdict == "absent"
+    assert found({"items": [], **part}, complete=complete).verdict == "probe_failed"
+    assert found({"items": [RECORD], **part}, complete=complete).verdict == "present"
+
+
+def test_F042_a_next_page_in_the_headers_counts_too() -> None:
+    asked = question(items=None)
+    assert asked.look is not None
+    assert judge([], asked, asked.look, more=True).verdict == "probe_failed"
+    assert judge([RECORD], asked, asked.look, more=True).count is None
+
+
+def test_a_null_is_no_mark_of_processing() -> None:
+    condition = {"path": "pending_since", "present": True}
+    assert listed(other(pending_since=None), processing=condition).verdict == "present"
+    assert listed(other(pending_since="now"), processing=condition).verdict == "processing"
+
+
+@pytest.mark.parametrize("identity", ["cr\x00", "cr\ud800", "cr\u202e", "c" * 5000, 10**300])
+def test_I6_a_found_identity_is_fit_to_be_stored(identity: Any) -> None:
+    seen = listed(other(credit_id=identity))
+    assert seen.verdict == "present"
+    assert len(seen.external_id) <= 200
+    assert (seen.external_id + seen.fact).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("body", "items"),
+    [
+        (b'{"items": [{"n": "a\\u0000\\ud800", "big": 1e999}]}', [{"n": "a\\u0000\\ud800", "big": "1e999"}]),
+        (b'\xef\xbb\xbf{"items": []}', []),
+    ],
+)
+def test_I6_an_answer_is_read_so_that_it_can_be_kept(body: bytes, items: Any) -> None:
+    assert _json(body) == {"items": items}
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff\xfe", b"{", b"[" * 900 + b"]" * 900, b"[" * 90_000, b"NaN"])
+def test_F042_an_answer_that_cannot_be_read_is_unusable(body: bytes) -> None:
+    with pytest.raises(_Unusable):
+        _json(body)
 
 
 def test_an_answer_that_is_one_record_is_ours_or_proves_nothing() -> None:

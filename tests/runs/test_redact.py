@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.redact import MAX_TEXT, clean_text, redact
+from runs.redact import MAX_DEPTH, MAX_TEXT, clean_text, fault, redact
 
 CANARIES = [
     "sk_live_4eC39HqLyjWDarjtT1zdp7dc",
@@ -37,6 +38,9 @@ SECRET_FIELDS = [
     "otp", "ssn",
     "session_id",
     "card_number", "cardNumber", "iban", "refresh_token", "X-Api-Key",
+    "pw", "pwd", "db_pwd", "userPwd", "auth", "X-Auth", "access_key", "accessKey", "signing_key", "passwd_hash",
+    "password_hash", "passcode", "PASSCODE", "pass", "passphrase", "pin_code", "mfa", "bearer", "jwt", "pan",
+    "apikey", "mot_de_passe", "kennwort",
 ]  # fmt: skip
 PLAIN = [
     "INV-20931",
@@ -65,6 +69,82 @@ def test_SEC_34_a_field_with_a_telling_name_is_never_stored(field: str) -> None:
     stored = redact({"outer": [{field: "quiet harbour", "other": 1}]})
     assert "harbour" not in json.dumps(stored)
     assert stored["outer"][0]["other"] == 1
+
+
+NAMED_SECRETS = [
+    "password=harbour77", "pw=harbour77", "Password: harbour77", "api_key: harbour77", '{"api_key": "harbour77"}',
+    '{\\"client_secret\\": \\"harbour77\\"}', "https://h.example/cb?token=harbour77&x=1",
+    "?a=1&access_token=harbour77",
+    "passcode = 'quiet harbour77'", 'secret="quiet \\"harbour77"', "Authorization: Bearer harbour77",
+    "db_password=harbour77;", "access_key=/harbour77", "sid=1; session_id=harbour77", "cvv:harbour77",
+    "token=" + "y" * 3000 + "harbour77",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NAMED_SECRETS)
+def test_F099_a_secret_that_a_text_names_is_taken_out(text: str) -> None:
+    for whole in (text, f"call failed: {text}", f"{text}, and more"):
+        cleaned = clean_text(whole, 9000)
+        assert "harbour77" not in cleaned
+        assert clean_text(cleaned, 9000) == cleaned
+
+
+@pytest.mark.parametrize(
+    "number", [4111111111111111, 5500005555555559, 378282246310005, 6011111111111117, 4222222222222]
+)
+def test_SEC_34_a_card_written_as_a_number_is_taken_out(number: int) -> None:
+    assert redact({"x": [number], "y": float(number)}) == {"x": ["[redacted card]"], "y": "[redacted card]"}
+
+
+@pytest.mark.parametrize(
+    "number", [4111111111111112, 1_700_000_000_003, 12_000, -4111111111111111, 10**400, 1e300, True]
+)
+def test_other_numbers_stay(number: float) -> None:
+    assert redact({"x": number}) == {"x": number}
+
+
+def test_times_in_milliseconds_are_no_cards() -> None:
+    assert all(redact(moment) == moment for moment in range(1_700_000_000_000, 1_700_000_000_200))
+
+
+def test_a_value_is_stored_only_so_deep() -> None:
+    value: Any = "the end"
+    for _ in range(900):
+        value = [value]
+    stored = json.dumps(redact(value))
+    assert stored.count("[") == MAX_DEPTH + 1
+    assert "nested too deep" in stored
+
+
+HOSTILE = [
+    "password" * 8000, 'password="' * 7000, "a" * 65_536, "pass_" + "a" * 60_000,
+    "sh_" + "_" * 60_000, "eyJ" * 20_000,
+    "-----BEGIN " * 6000,
+    "bearer" + " " * 60_000, "://a" * 15_000, "token:    " * 6000, "AB12" * 15_000, "=x" * 30_000,
+    "-----BEGIN PRIVATE KEY-----" + "-----END " * 6000,
+    '\\"' * 30_000, "key='" * 13_000, "4" * 65_536, "4 " * 32_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_SEC_16_no_text_takes_long_to_clean(text: str) -> None:
+    began = time.process_time()
+    clean_text(text)
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "reference", ["case-20931", "01a22c13-35bb-74ea-aecd-ceb61c118e55", "run-1700000000003", "Größe 7"]
+)
+def test_a_plain_reference_may_be_stored(reference: str) -> None:
+    assert fault(reference) is None
+
+
+@pytest.mark.parametrize(
+    "reference", ["a\u202eb", "a\x00", "a\nb\x1b", "ref 4111111111111111", *CANARIES[:8], "password=x1"]
+)
+def test_SEC_34_a_reference_that_could_not_be_stored_is_refused(reference: str) -> None:
+    assert fault(reference) is not None
 
 
 @pytest.mark.parametrize("text", PLAIN)

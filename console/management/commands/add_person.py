@@ -18,7 +18,7 @@ from runs.models import Person, Tenant
 
 
 class Command(desk.DeskCommand):
-    help = "Give a person a role in a tenant. Somebody without a password gets a link to set one; run it again for a new."
+    help = "Give a person a role in a tenant. Somebody without a password gets a one-time link to set one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")
@@ -40,7 +40,9 @@ class Command(desk.DeskCommand):
             return
         minutes = int(timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT).total_seconds() // 60)
         link = (options["address"] or desk.address()).rstrip("/") + _path(person)
-        self.stdout.write(f"To set a password, once, within {minutes} minutes (run this again for a new link):\n  {link}\n")
+        self.stdout.write(
+            f"To set a password, once, within {minutes} minutes (run this again for a new link):\n  {link}\n"
+        )
 
 
 def _admit(email: str, name: str, tenant: Tenant, role: str) -> Person:

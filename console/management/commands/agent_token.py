@@ -32,7 +32,8 @@ class Command(desk.DeskCommand):
         token = _issue(tenant, name, workflows, options["days"])
         reach = "the workflows " + ", ".join(workflows) if workflows else "every workflow"
         lines = [
-            f"A token for {name} of {tenant.name}, for {reach}, good for {options['days']} days. It is shown this once:",
+            f"A token for {name} of {tenant.name}, for {reach}, good for {options['days']} days.",
+            "It is shown this once:",
             "",
             f"  export STEADYHAND_URL={desk.address()}",
             f"  export STEADYHAND_TOKEN={token}",

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from console import invitation
+from console.embedded import lines
 
 
 class Command(BaseCommand):
@@ -20,4 +21,5 @@ class Command(BaseCommand):
             return
         # Written by hand rather than reversed: the page may be served under another host's address.
         link = f"{options['address'].rstrip('/')}/first-admin/{invitation.issue()}/"
-        self.stdout.write(f"Nobody can sign in yet. Make the first admin here, once, within a day:\n  {link}\n")
+        self.stdout.write("Nobody can sign in yet. Make the first admin here, once, within a day:\n")
+        self.stdout.write(lines.private(f"  {link}\n"))

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from console.embedded import lines
 from recovery import clients, permissions
 from runs import vault, wall
 from runs.ids import new_id
@@ -43,18 +44,18 @@ class Command(BaseCommand):
         self._say(options["address"], options["sandbox"], password)
 
     def _say(self, address: str, sandbox: str, password: str) -> None:
-        lines = [
+        said = [
             "",
             f"Steadyhand is ready:   {address}",
             f"The outside world:     {sandbox}   (its ledger beside what Steadyhand believes)",
             "",
-            f"Sign in with any of these; the password is  {password}",
+            lines.private(f"Sign in with any of these; the password is  {password}"),
             *(f"  {_address(name):28}{role:10}{TENANTS[tenant]}" for name, role, tenant in PERSONAS),
             "",
             "An agent is working now. In the queue, open the unknown credit and press Check what happened.",
             "",
         ]
-        self.stdout.write("\n".join(lines))
+        self.stdout.write("\n".join(said))
 
 
 def _fill(folder: Path, password: str) -> None:

@@ -6,12 +6,13 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from console.embedded import startup
+from console.embedded import endpoints, lines, startup
 from console.embedded.children import Plan
 from console.embedded.errors import Trouble
 from console.embedded.places import Places
@@ -31,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument("--demo", action="store_true", help="with the sandbox and a demo agent")
-        parser.add_argument("--sandbox-port", type=int, help="default: the port after --port")
+        parser.add_argument("--sandbox-port", type=int, help="default: as at the first start, the port after --port")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         where: Places = settings.PLACES
@@ -43,20 +44,23 @@ class Command(BaseCommand):
             say = _log(where)
             for name in record.end_orphans():
                 say("up", f"{name} was left behind by an earlier start and has ended")
-            sandbox_port = options["sandbox_port"] or port + 1
-            if demo:
-                startup.check_free(sandbox_port, option="--sandbox-port")
             with startup.listen(host, port) as line:
-                plan = Plan(where, line.fileno(), host, port, demo, sandbox_port)
+                plan = Plan(where, line.fileno(), host, port, demo=demo, collects=not settings.LOOPBACK)
+                if demo:
+                    plan = replace(
+                        plan, sandbox_ports=endpoints.choose(where, asked=options["sandbox_port"], web=port)
+                    )
                 _run(plan, record=record, say=say)
 
 
 def _run(plan: Plan, *, record: Record, say: Callable[[str, str], None]) -> None:
-    up = Supervisor(say=say, env=_environment(plan), record=record)
+    up = Supervisor(say=say, env=_environment(plan), record=record, log=plan.places.log_file)
     with up.signals():
         try:
+            say("up", "starting the database and the broker")
             startup.start_services(up, plan.places, startup.outside(os.environ))
             if not up.stopping:
+                say("up", "starting the console, its worker and its clock")
                 startup.start_residents(up, plan)
             if not up.stopping:
                 say("up", f"Steadyhand is ready at {plan.address}/ - Ctrl-C stops it")
@@ -80,26 +84,29 @@ def _environment(plan: Plan) -> dict[str, str]:
         "STEADYHAND_HOME": str(plan.places.home),
         "DJANGO_SETTINGS_MODULE": "console.settings",
         "PYTHONUNBUFFERED": "1",
+        lines.SUPERVISED: "1",
     }
     if plan.demo:
-        sandbox = f"127.0.0.1:{plan.sandbox_port}"
         environment |= {
-            "TRUSTED_ENDPOINTS": sandbox,
+            # Runs of an earlier start look things up where they were told to then.
+            "TRUSTED_ENDPOINTS": ",".join(f"127.0.0.1:{port}" for port in plan.sandbox_ports),
             "STEADYHAND_URL": plan.address,
-            "SANDBOX_URL": f"http://{sandbox}",
+            "SANDBOX_URL": plan.sandbox_address,
         }
     return environment
 
 
 def _log(where: Places) -> Callable[[str, str], None]:
-    """Every line goes to the terminal and to a file of bounded size, with the name of who said it."""
-    file = logging.handlers.RotatingFileHandler(
-        where.logs / "steadyhand.log", maxBytes=LOG_BYTES, backupCount=3, encoding="utf-8"
-    )
+    """A line goes to the terminal and to a file of bounded size, or to one of them, with the name of who said it."""
+    file = logging.handlers.RotatingFileHandler(where.log_file, maxBytes=LOG_BYTES, backupCount=3, encoding="utf-8")
 
     def say(name: str, line: str) -> None:
-        text = f"{name:<9}| {line.rstrip()}"
-        file.emit(logging.makeLogRecord({"msg": text}))
+        sorted_line = lines.sort(name, line)
+        text = f"{name:<9}| {sorted_line.text.rstrip()}"
+        if sorted_line.to_file:
+            file.emit(logging.makeLogRecord({"msg": text}))
+        if not sorted_line.to_terminal:
+            return
         try:
             print(text, flush=True)
         except BrokenPipeError:

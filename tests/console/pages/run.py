@@ -64,8 +64,8 @@ def run_page() -> RunPage:
             PathStep("waiting_for_tool", run["waiting_for_tool"], at("10:31:10"), 30),
             PathStep("escalated", run["escalated"], at("10:35:00"), 352, current=True),
         ],
-        moves=["verifying", "recovering"],
-        moves_with_two=["completed", "failed"],
+        moves=[Link("Check what happened", "/tasks/T-4127/reconcile/")],
+        moves_words="What you may do about it, from T-4127:",
         effects=effects(),
         totals=TOTALS,
         events=[

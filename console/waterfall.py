@@ -167,11 +167,11 @@ def _row(lane: Lane, index: int, scale: _Scale) -> Row:
 
 
 def _legible(spans: list[Span]) -> list[Span]:
-    """Words give way to the spans of the lane and to later words; they stay in their title and in the table."""
+    """Words give way to spans that have words of their own and to later words; all stay in title and table."""
     taken: list[tuple[float, float]] = []
     kept: list[Span] = []
     for span in reversed(spans):
-        others = [(other.x, other.x + other.width) for other in spans if other is not span]
+        others = [(other.x, other.x + other.width) for other in spans if other is not span and other.text]
         if span.label is not None and _crosses(_extent(span.label), [*taken, *others]):
             span = replace(span, label=None)
         if span.label is not None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import fastjsonschema
@@ -24,6 +25,10 @@ MAX_PATTERN = 500
 # Instructions of the compiled pattern; the slowest way to match costs about 60 microseconds each on 16 KiB of text.
 MAX_PATTERN_SIZE = 700
 MAX_PATTERN_SIZES = 2000
+# Checking costs at most keywords times values; the explaining library takes about ten times as long for each.
+SMALL_SCHEMA = 60
+MAX_WORK = 2_000_000
+MAX_EXPLAINED = 200_000
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor")
 # Keywords whose value maps names to schemas, and those whose value is data.
 _MAPS = ("properties", "patternProperties", "definitions", "$defs", "dependencies", "dependentSchemas")
@@ -36,20 +41,23 @@ class Schema:
 
     quick: Callable[[Any], Any]
     readable: Any
+    size: int
 
     def breach(self, value: Any) -> tuple[str, str] | None:
         """(path, sentence) of the first breach, or None. A value that cannot be compared breaks the schema too."""
+        if self.size > SMALL_SCHEMA and self.size * _parts(value) > MAX_WORK:
+            return "", "the value is too large for the declared schema"
         try:
             self.quick(value)
-        except fastjsonschema.JsonSchemaException:
-            return self._explain(value)
+        except fastjsonschema.JsonSchemaException as wrong:
+            return self._explain(value) if self.size * _parts(value) <= MAX_EXPLAINED else _terse(wrong)
         except (ArithmeticError, RecursionError, TypeError, ValueError):
             return "", "the value cannot be checked against the declared schema"
         return None
 
     def _explain(self, value: Any) -> tuple[str, str]:
         try:
-            errors = sorted(self.readable.iter_errors(value), key=_place)
+            errors = sorted(islice(self.readable.iter_errors(value), 100), key=_place)
         except (ArithmeticError, RecursionError, TypeError, ValueError):
             errors = []
         if not errors:
@@ -89,7 +97,7 @@ def _compiled(text: str) -> Schema:
     quick = fastjsonschema.compile(schema, use_default=False, use_formats=False)
     patterns: dict[str, Any] = quick.__globals__.get("REGEX_PATTERNS", {})
     patterns.update({pattern: _linear(pattern) for pattern in patterns})
-    return Schema(quick, _READABLE(schema))
+    return Schema(quick, _READABLE(schema), sum(1 for _ in _keywords(schema, "schema")))
 
 
 @lru_cache(maxsize=4000)
@@ -104,7 +112,14 @@ def _breaks_pattern(validator: Any, pattern: str, instance: Any, schema: Any) ->
         yield jsonschema.ValidationError("the pattern is not met")
 
 
-_READABLE: Any = jsonschema.validators.extend(jsonschema.Draft7Validator, {"pattern": _breaks_pattern})  # type: ignore[no-untyped-call]
+def _repeats(validator: Any, unique: bool, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    """The library compares each with each."""
+    if unique and validator.is_type(instance, "array") and len({dump(item) for item in instance}) < len(instance):
+        yield jsonschema.ValidationError("an item is repeated")
+
+
+_LINEAR = {"pattern": _breaks_pattern, "uniqueItems": _repeats}
+_READABLE: Any = jsonschema.validators.extend(jsonschema.Draft7Validator, _LINEAR)  # type: ignore[no-untyped-call]
 
 
 def _refuse_references(keywords: list[tuple[str, Any]], field: str) -> None:
@@ -147,6 +162,19 @@ def _keywords(schema: Any, field: str, *, depth: int = 0) -> Iterator[tuple[str,
             if name in _MAPS and isinstance(value, dict):
                 inner = list(value.values())
             yield from _keywords(inner, field, depth=depth + 1)
+
+
+def _parts(value: Any) -> int:
+    """How many values a value holds, itself included."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    return 1 + sum(map(_parts, value.values() if isinstance(value, dict) else value))
+
+
+def _terse(wrong: Any) -> tuple[str, str]:
+    """A breach in the words of the quick library, for a value that is too large to be explained."""
+    path = ".".join(getattr(wrong, "path", [])[1:])
+    return redact.clean_text(path, 200), f"breaks the rule {getattr(wrong, 'rule', None) or 'of its schema'}"
 
 
 def _place(error: Any) -> list[str]:

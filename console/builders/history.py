@@ -85,6 +85,7 @@ def _verb(event: Event) -> str:
 
 
 def _row(event: Event, seq: int) -> EventRow:
+    detail, rest = words.split(words_of(event), MOST_SHOWN * 2)
     moved = event.to_state and event.to_state != event.from_state
     return EventRow(
         seq=seq,
@@ -93,7 +94,8 @@ def _row(event: Event, seq: int) -> EventRow:
         actor_name=_actor_name(event),
         before=event.from_state if moved else "",
         after=event.to_state if moved else "",
-        detail=words_of(event),
+        detail=detail,
+        rest=rest,
         kind=event.kind.replace("_", " "),
     )
 

@@ -47,7 +47,10 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """One event; `actor` from ACTOR, `before` and `after` are states on the wire or empty, `detail` may hold code."""
+    """One event; `actor` from ACTOR, `before` and `after` are states on the wire or empty, `detail` may hold code.
+
+    `rest` is what stands behind "show more".
+    """
 
     seq: int
     at: datetime
@@ -57,6 +60,7 @@ class EventRow:
     before: str = ""
     after: str = ""
     kind: str = "evidence"
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

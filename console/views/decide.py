@@ -130,8 +130,8 @@ def _at_once(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do, form: 
     if form.broken():
         return _broken(request)
     if not form.is_valid():
-        [words] = next(iter(form.errors.values()))[:1]
-        said = Flash(looks.NOTICE["refused"], str(words), alert=True)
+        words = str(next(iter(form.errors.values()))[0])
+        said = Flash(looks.NOTICE["refused"], words, alert=True)
         return _task_again(request, task_id, said, status=422, draft=form.data.get("text", "")[:MOST_TYPED])
     try:
         decision = do(_order(request, task_id, form))

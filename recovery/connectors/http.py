@@ -128,7 +128,9 @@ def _fetch(question: Question, look: Look) -> tuple[Any, bool]:
     ):
         if reply.status_code != 200:
             raise _Unusable(f"The look-up answered {reply.status_code}.")
-        return _json(_capped(reply, time.monotonic() + timeout)), "next" in reply.links
+        return _json(_capped(reply, time.monotonic() + timeout)), any(
+            "next" in (rel or "").lower().split() for rel in reply.links
+        )
 
 
 def _capped(reply: httpx.Response, deadline: float) -> bytes:

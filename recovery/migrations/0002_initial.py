@@ -6,122 +6,223 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('recovery', '0001_initial'),
-        ('runs', '0001_initial'),
+        ("recovery", "0001_initial"),
+        ("runs", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='comment',
-            name='by',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="comment",
+            name="by",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='comment',
-            name='tenant',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.tenant'),
+            model_name="comment",
+            name="tenant",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.tenant",
+            ),
         ),
         migrations.AddField(
-            model_name='decision',
-            name='action',
-            field=models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.action'),
+            model_name="decision",
+            name="action",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.action",
+            ),
         ),
         migrations.AddField(
-            model_name='decision',
-            name='by',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="decision",
+            name="by",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='decision',
-            name='run',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='runs.run'),
+            model_name="decision",
+            name="run",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="decisions",
+                to="runs.run",
+            ),
         ),
         migrations.AddField(
-            model_name='decision',
-            name='tenant',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.tenant'),
+            model_name="decision",
+            name="tenant",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.tenant",
+            ),
         ),
         migrations.AddField(
-            model_name='humantask',
-            name='action',
-            field=models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='tasks', to='runs.action'),
+            model_name="humantask",
+            name="action",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="tasks",
+                to="runs.action",
+            ),
         ),
         migrations.AddField(
-            model_name='humantask',
-            name='claimed_by',
-            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="humantask",
+            name="claimed_by",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='humantask',
-            name='run',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='tasks', to='runs.run'),
+            model_name="humantask",
+            name="run",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="tasks",
+                to="runs.run",
+            ),
         ),
         migrations.AddField(
-            model_name='humantask',
-            name='tenant',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.tenant'),
+            model_name="humantask",
+            name="tenant",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.tenant",
+            ),
         ),
         migrations.AddField(
-            model_name='decision',
-            name='task',
-            field=models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='recovery.humantask'),
+            model_name="decision",
+            name="task",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="decisions",
+                to="recovery.humantask",
+            ),
         ),
         migrations.AddField(
-            model_name='comment',
-            name='task',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='comments', to='recovery.humantask'),
+            model_name="comment",
+            name="task",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="comments",
+                to="recovery.humantask",
+            ),
         ),
         migrations.AddIndex(
-            model_name='humantask',
-            index=models.Index(condition=models.Q(('state__in', ('open', 'claimed', 'awaiting_approval', 'executing', 'reopened'))), fields=['tenant', '-consequence', 'due_at', 'id'], name='task_queue'),
+            model_name="humantask",
+            index=models.Index(
+                condition=models.Q(("state__in", ("open", "claimed", "awaiting_approval", "executing", "reopened"))),
+                fields=["tenant", "-consequence", "due_at", "id"],
+                name="task_queue",
+            ),
         ),
         migrations.AddIndex(
-            model_name='humantask',
-            index=models.Index(fields=['tenant', 'run', 'id'], name='task_by_run'),
+            model_name="humantask",
+            index=models.Index(fields=["tenant", "run", "id"], name="task_by_run"),
         ),
         migrations.AddIndex(
-            model_name='humantask',
-            index=models.Index(condition=models.Q(('state', 'claimed')), fields=['claimed_until'], name='task_claims'),
+            model_name="humantask",
+            index=models.Index(
+                condition=models.Q(("state", "claimed")), fields=["claimed_until"], name="task_claims"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='humantask',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('open', 'claimed', 'awaiting_approval', 'executing', 'reopened'))), fields=('tenant', 'run', 'cause'), name='one_open_task_per_cause'),
+            model_name="humantask",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ("open", "claimed", "awaiting_approval", "executing", "reopened"))),
+                fields=("tenant", "run", "cause"),
+                name="one_open_task_per_cause",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='humantask',
-            constraint=models.UniqueConstraint(fields=('tenant', 'number'), name='task_number_once'),
+            model_name="humantask",
+            constraint=models.UniqueConstraint(fields=("tenant", "number"), name="task_number_once"),
         ),
         migrations.AddConstraint(
-            model_name='humantask',
-            constraint=models.CheckConstraint(condition=models.Q(('owner_team', ''), _negated=True), name='task_has_an_owner'),
+            model_name="humantask",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("owner_team", ""), _negated=True), name="task_has_an_owner"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='humantask',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('claimed_by__isnull', False), ('state', 'claimed')), models.Q(('state', 'claimed'), _negated=True), _connector='OR'), name='claim_has_a_claimer'),
+            model_name="humantask",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("claimed_by__isnull", False), ("state", "claimed")),
+                    models.Q(("state", "claimed"), _negated=True),
+                    _connector="OR",
+                ),
+                name="claim_has_a_claimer",
+            ),
         ),
         migrations.AddIndex(
-            model_name='decision',
-            index=models.Index(condition=models.Q(('state__in', ('requested', 'running'))), fields=['nudged_at', 'id'], name='decision_waiting'),
+            model_name="decision",
+            index=models.Index(
+                condition=models.Q(("state__in", ("requested", "running"))),
+                fields=["nudged_at", "id"],
+                name="decision_waiting",
+            ),
         ),
         migrations.AddIndex(
-            model_name='decision',
-            index=models.Index(fields=['tenant', 'run', 'id'], name='decision_by_run'),
+            model_name="decision",
+            index=models.Index(fields=["tenant", "run", "id"], name="decision_by_run"),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(fields=('tenant', 'key'), name='decision_once_per_key'),
+            model_name="decision",
+            constraint=models.UniqueConstraint(fields=("tenant", "key"), name="decision_once_per_key"),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('requested', 'running'))), fields=('tenant', 'action'), name='one_running_decision_per_action'),
+            model_name="decision",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ("requested", "running"))),
+                fields=("tenant", "action"),
+                name="one_running_decision_per_action",
+            ),
         ),
         migrations.AddIndex(
-            model_name='comment',
-            index=models.Index(fields=['tenant', 'task', 'id'], name='comment_by_task'),
+            model_name="comment",
+            index=models.Index(fields=["tenant", "task", "id"], name="comment_by_task"),
         ),
     ]

@@ -169,7 +169,7 @@ class Observation(Strict):
 
 
 class Report(Strict):
-    """What came back under a permit. `tool` repeats the tool's name, so that the server can read the answer at once."""
+    """What came back under a permit. `tool` repeats its name, so that the server can read the answer at once."""
 
     attempt_id: str
     tool: str | None = None

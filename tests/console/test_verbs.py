@@ -518,5 +518,6 @@ def test_words_that_are_too_long_come_back_whole_with_the_limit(
         response = alice.post(address(case, verb), sheet(alice, case, verb, reason=words))
     assert response.status_code == 422
     assert f"at most {most} characters; this one has {most + 1}." in said(response)
+    assert "[&#x27;" not in response.content.decode()
     assert f">{words}</textarea>" in response.content.decode()
     assert decided(case) == []

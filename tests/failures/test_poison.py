@@ -13,7 +13,7 @@ from recovery.connectors.http import _json, judge
 from recovery.lifecycle import MAX_COUNTED
 from runs import wall
 from runs.models import Run
-from tests.factories import lose_the_reply, propose, reply, report, succeed, turn
+from tests.factories import advance_clock, lose_the_reply, propose, reply, report, succeed, turn
 from tests.failures.conftest import Opener
 from tests.recovery.stories import Looks, effects, look, standing
 
@@ -74,6 +74,7 @@ def test_I6_a_look_up_may_find_what_cannot_be_stored(opened: Opener, looks: Look
     asked = Question(case.action().action_id, str(case.run_id), "", {}, Connector(kind="python"), LOOK)
     answer = json.dumps({"items": [{"ref": asked.action_id, "id": "cr\x00\ud800", "n": float("1e308")}]})
     looks.say(judge(_json(answer.replace("1e+308", "1e999").encode()), asked, LOOK))
+    advance_clock(seconds=10)
     look(case)
     assert case.action().external_id == "cr\\u0000\\ud800"
     assert propose(case).answer == "replay"

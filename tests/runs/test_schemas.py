@@ -138,6 +138,32 @@ def test_a_value_that_cannot_be_compared_is_a_breach_and_no_error(rule: dict[str
     assert found is None or found[1]
 
 
+MIXED = [[0, "a", {}, None][i % 4] if i % 4 > 1 else (i if i % 4 else str(i)) for i in range(16_000)]
+LARGE: list[tuple[dict[str, Any], Any]] = [
+    ({"uniqueItems": True}, MIXED),
+    ({"items": {"anyOf": [{"const": i} for i in range(1000)]}}, MIXED),
+    ({"items": {"type": "boolean"}}, MIXED),
+    ({"items": {"type": ["integer", "string", "object", "null"]}, "maxItems": 1}, MIXED),
+    ({"contains": {"const": "not there"}}, MIXED),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), LARGE, ids=range(len(LARGE)))
+def test_SEC_16_no_value_takes_long_to_check(schema: dict[str, Any], value: Any) -> None:
+    schemas.check(schema, "s")
+    schemas.compiled(schema)
+    began = time.process_time()
+    found = schemas.compiled(schema).breach(value)
+    assert time.process_time() - began < 2
+    assert found is not None
+    assert found[1]
+
+
+def test_a_repeated_item_is_told() -> None:
+    found = schemas.compiled({"uniqueItems": True}).breach([1, "a", {"b": 1}, {"b": 1}])
+    assert found == ("", "breaks the rule uniqueItems: true")
+
+
 def test_a_field_in_a_breach_is_fit_to_be_stored() -> None:
     schema = {"type": "object", "additionalProperties": False}
     found = schemas.compiled(schema).breach({"a\x00sk_live_4eC39HqLyjWDarjtT1zdp7dc": 1})

@@ -218,6 +218,28 @@ def test_an_answer_that_is_no_json_is_a_failed_look(provider: Provider, body: by
     assert ask(provider).verdict == "probe_failed"
 
 
+@pytest.mark.parametrize(
+    ("header", "verdict"),
+    [
+        ('<https://api.example.org/c?page=2>; rel="next"', "probe_failed"),
+        ('<https://api.example.org/c?page=9>; rel="last", </c?page=2>; rel="Next"', "probe_failed"),
+        ('</c?page=1>; rel="prev"', "absent"),
+        (";;,<>;=;rel", "absent"),
+    ],
+)
+def test_F042_a_next_page_in_the_headers_makes_an_absence_unproven(
+    provider: Provider, header: str, verdict: str
+) -> None:
+    provider.answer = lambda handler: say(handler, b'{"items": []}', Link=header)
+    assert ask(provider).verdict == verdict
+
+
+@pytest.mark.parametrize("body", [b'{"items": null}', b"{}", b'{"items": {}}', b'{"items": "none"}'])
+def test_F042_an_answer_without_its_list_is_a_failed_look(provider: Provider, body: bytes) -> None:
+    provider.answer = lambda handler: say(handler, body)
+    assert ask(provider).verdict == "probe_failed"
+
+
 def test_F040_an_answer_over_the_size_cap_is_not_read_to_its_end(provider: Provider, monkeypatch: Any) -> None:
     monkeypatch.setattr(guard, "MAX_REPLY_BYTES", 1000)
     provider.answer = lambda handler: say(handler, b'{"items": [' + b" " * 2000 + b"]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
@@ -41,21 +41,15 @@ class Case:
         return decide.decide(self.evidence._replace(**changes))  # type: ignore[arg-type]
 
 
-def read(run: Run, action: Action, *, next_due_at: datetime | None = None, claimed: bool | None = None) -> Case:
+def read(run: Run, action: Action, *, next_due_at: datetime | None = None) -> Case:
     """Assemble the case of one action and ask the table. `next_due_at`: when a retry would be due."""
     now = read_clock()
     definition = definitions.of_run(run)
     tool = definition.tools[action.tool]
-    held = escalation.holder(run) is not None if claimed is None else claimed
+    held = escalation.holder(run) is not None
     known = _known(run, action, definition, tool, now, next_due_at, held)
     evidence = assembly.assemble(known, now)
     return Case(run, action, definition, tool, known, evidence, decide.decide(evidence), now)
-
-
-def with_gate(case: Case, *, gate_open: bool) -> Case:
-    known = replace(case.known, gate_open=gate_open)
-    evidence = assembly.assemble(known, case.now)
-    return replace(case, known=known, evidence=evidence, answer=decide.decide(evidence))
 
 
 def _known(

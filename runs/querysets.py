@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db import connection
 from django.db.models import BigIntegerField, DateTimeField, Func, Model, QuerySet
@@ -51,6 +51,3 @@ class TenantQuerySet(QuerySet[T]):
 
     def for_tenant(self, tenant_id: uuid.UUID) -> TenantQuerySet[T]:
         return self.filter(tenant_id=tenant_id)
-
-    def get_or_none(self, **lookup: Any) -> T | None:
-        return self.filter(**lookup).first()

@@ -50,6 +50,11 @@ _USERINFO = re.compile(r"(\w://)[^/\s:@]{1,200}:[^/\s@]{1,1000}@")
 _CARD = re.compile(r"(?<!\d)\d(?:[ \-]?\d){12,18}(?!\d)")
 # As a bare number a card is told from an order or a time by how cards begin and how long they are.
 _CARD_NUMBER = re.compile(r"4\d{12}(?:\d{3}){0,2}|5\d{15}|2[2-7]\d{14}|3[47]\d{13}|3[0689]\d{12}|35\d{14}|6\d{15,18}")
+_ID = re.compile(
+    r"(?<![0-9a-z])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|(?=[0-9]{0,63}[a-f])[0-9a-f]{24,64})(?![0-9a-z])",
+    re.IGNORECASE,
+)
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
 _WORD = re.compile(r"[\w+/=\-]{32,}")
 _MARK = re.compile(r"\[redacted \w+\]")
@@ -89,7 +94,7 @@ def clean_text(text: str, limit: int = MAX_TEXT) -> str:
         return text
     text = _USERINFO.sub(r"\1[redacted]@", _TOKEN.sub("[redacted token]", text))
     text = _NAMED.sub(r"\1[redacted secret]", text) if _may_name_one(text) else text
-    text = _CARD.sub(lambda found: "[redacted card]" if _luhn(found[0]) else found[0], text)
+    text = _CARD.sub(_hide_card, text)
     text = _IBAN.sub(lambda found: "[redacted account]" if _iban(found[0]) else found[0], text)
     text = _WORD.sub(lambda found: "[redacted token]" if _random(found[0]) else found[0], text)
     text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -115,7 +120,9 @@ def fault(text: str) -> str | None:
     """
     if _CONTROL.search(text):
         return "leave out control and invisible characters"
-    known = _CARD.sub(lambda found: "" if not _is_card(re.sub(r"\D", "", found[0])) else found[0], text)
+    known = _CARD.sub(
+        lambda found: found[0] if _in_an_id(found) or _is_card(re.sub(r"\D", "", found[0])) else "", text
+    )
     return None if clean_text(known, len(known) + 1) == known else "send a plain name: this looks like a secret"
 
 
@@ -140,6 +147,16 @@ def _is_telling(name: str) -> bool:
 def _is_known_telling(name: str) -> bool:
     """The same field names come with every call."""
     return _SECRET_NAME.search(name) is not None
+
+
+def _hide_card(found: re.Match[str]) -> str:
+    return "[redacted card]" if _luhn(found[0]) and not _in_an_id(found) else found[0]
+
+
+def _in_an_id(found: re.Match[str]) -> bool:
+    """Whether the digits are a stretch of a UUID or a long hexadecimal id: one in a thousand looks like a card."""
+    near = found.string[max(0, found.start() - 64) : found.end() + 64]
+    return any(found[0] in one[0] for one in _ID.finditer(near))
 
 
 def _is_card(digits: str) -> bool:

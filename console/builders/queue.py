@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.db.models import Count, F, Max, QuerySet, Sum
@@ -13,7 +14,7 @@ from django.urls import reverse
 
 from console import filters, forms, looks
 from console.access import Visit
-from console.builders import causes, changed, words
+from console.builders import causes, changed, readable, words
 from console.builders.causes import CAUSE, Heap, as_text
 from console.filters import QueueView
 from console.looks import Look
@@ -209,7 +210,7 @@ def _opened(
     visit: Visit, address: Address, tasks: QuerySet[HumanTask], heap: Heap, built: Group
 ) -> tuple[Group, list[str]]:
     found = causes.members(tasks, heap, limit=MAX_ROWS + 1, after=address.after)
-    shown, unreadable = _rows(visit, found[:MAX_ROWS])
+    shown, unreadable = readable.rows(found[:MAX_ROWS], partial(row, visit))
     more = len(found) > MAX_ROWS
     left = heap.count - MAX_ROWS if more and not address.after else 0
     return (
@@ -222,18 +223,6 @@ def _opened(
         ),
         unreadable,
     )
-
-
-def _rows(visit: Visit, tasks: Iterable[HumanTask]) -> tuple[list[Row], list[str]]:
-    rows: list[Row] = []
-    unreadable: list[str] = []
-    for task in tasks:
-        try:
-            rows.append(row(visit, task))
-        except Exception:
-            log.exception("task %s cannot be shown", task.pk)
-            unreadable.append(str(task.pk))
-    return rows, unreadable
 
 
 def row(visit: Visit, task: HumanTask) -> Row:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.urls import reverse
 
 from console import looks
 from console.access import Visit
-from console.builders import words
+from console.builders import readable, words
 from console.builders.changed import of_action
 from console.filters import RunFilter, query
 from console.pages.common import Empty, Flash, Link, Live, Tab
 from console.pages.run import RunListPage, RunRow
 from runs.models import Action, Effect, Event, Run
-
-log = logging.getLogger(__name__)
 
 PAGE = 50
 TABS = (
@@ -34,7 +31,7 @@ TABS = (
 def page(visit: Visit, asked: RunFilter, *, live: Live, flashes: list[Flash]) -> RunListPage:
     found = list(_shown(asked.rows(visit)))
     shown, more = found[:PAGE], len(found) > PAGE
-    rows, unreadable = _rows(visit, shown)
+    rows, unreadable = readable.rows(shown, partial(row, visit))
     return RunListPage(
         title="Runs",
         summary=_summary(asked, len(shown), more=more),
@@ -92,19 +89,6 @@ def _shown(rows: QuerySet[Run]) -> QuerySet[Run]:
 def _count(rows: QuerySet[Action] | QuerySet[Effect]) -> Subquery:
     counted = rows.order_by().values("run").annotate(n=Count("pk")).values("n")
     return Subquery(counted, output_field=IntegerField())
-
-
-def _rows(visit: Visit, runs: Iterable[Run]) -> tuple[list[RunRow], list[str]]:
-    rows: list[RunRow] = []
-    unreadable: list[str] = []
-    for run in runs:
-        try:
-            rows.append(row(visit, run))
-        except Exception:
-            # One row that cannot be shown is marked; the others are complete.
-            log.exception("run %s cannot be shown", run.pk)
-            unreadable.append(str(run.pk))
-    return rows, unreadable
 
 
 def _summary(asked: RunFilter, count: int, *, more: bool) -> str:

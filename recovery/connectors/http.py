@@ -13,12 +13,13 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-from steadyhand.manifest import Condition, Look
+from steadyhand.manifest import Look
 from steadyhand.paths import MISSING, dig
 
 from recovery.connectors import guard
 from recovery.connectors.base import Finding, Question, failed
 from recovery.rules import foreign
+from recovery.rules.conditions import holds
 
 MAX_ITEMS = 500
 # Where the usual ways of paging say that there is more; each is asked for beside the list and at the top.
@@ -82,7 +83,7 @@ def _records(document: Any, look: Look) -> list[Any] | None:
 def _goes_on(document: Any, look: Look, *, more: bool) -> bool:
     """Whether the list has a next page, by the contract's word for it or else by the usual signs."""
     if look.complete is not None:
-        return not _holds(look.complete, document)
+        return not holds(look.complete, document)
     if look.items is None:
         return more
     beside = dig(document, look.items.rpartition(".")[0])
@@ -97,7 +98,7 @@ def _judge_one(record: Any, question: Question, look: Look) -> Finding:
     external_id = dig(record, look.external_id)
     named = isinstance(external_id, (str, int)) and not isinstance(external_id, bool)
     name = foreign.name(external_id) if named else ""
-    if look.processing is not None and _holds(look.processing, record):
+    if look.processing is not None and holds(look.processing, record):
         return Finding("processing", f"{name or 'A record'} is still being processed.", 1, name, record, record)
     if not name:
         return Finding("conflict", "A record carries our reference but has no identity.", count=1, raw=record)
@@ -195,13 +196,3 @@ def _equal(found: Any, wanted: Any) -> bool:
     if found is MISSING or found in (None, "") or isinstance(found, bool) != isinstance(wanted, bool):
         return False
     return bool(found == wanted)
-
-
-def _holds(condition: Condition, record: Any) -> bool:
-    """As in the reading of replies: a null is not present, and equals only a null."""
-    value = dig(record, condition.path)
-    if condition.present is not None:
-        return (value is not MISSING and value is not None) == condition.present
-    if condition.one_of is not None:
-        return value in condition.one_of
-    return value is None if condition.equals is None else _equal(value, condition.equals)

@@ -13,10 +13,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from steadyhand.contract import Observation
-from steadyhand.manifest import Condition, Tool
+from steadyhand.manifest import Tool
 from steadyhand.paths import MISSING, dig
 
 from recovery.rules import foreign
+from recovery.rules.conditions import holds
 from recovery.rules.evidence import Observation as Observed
 from runs.redact import clean_text
 
@@ -191,7 +192,7 @@ def _success(observation: Observation, tool: Tool, breach: Validator) -> Classif
         )
     if body is MISSING or observation.altered:
         return _invalid(tool, "The answer is not the JSON that the contract promises.")
-    if any(_holds(condition, body) for condition in tool.error_when):
+    if any(holds(condition, body) for condition in tool.error_when):
         return Classified(
             "permanent_reject",
             _refusal_in_body(body),
@@ -206,7 +207,7 @@ def _success(observation: Observation, tool: Tool, breach: Validator) -> Classif
 
 
 def _breach_of(body: Any, tool: Tool, breach: Validator) -> str | None:
-    missing = next((condition.path for condition in tool.success_requires if not _holds(condition, body)), None)
+    missing = next((condition.path for condition in tool.success_requires if not holds(condition, body)), None)
     if missing is not None:
         return f"The answer lacks what success requires: {missing}."
     _, lacking = _identity(body, tool)
@@ -242,19 +243,6 @@ def _field(body: Any) -> str:
         "",
     )
     return foreign.name(value) if isinstance(value, str) else ""
-
-
-def _holds(condition: Condition, body: Any) -> bool:
-    value = dig(body, condition.path)
-    if condition.present is not None:
-        return (value is not MISSING and value is not None) == condition.present
-    if condition.one_of is not None:
-        return value is not MISSING and value in condition.one_of
-    return (
-        value is not MISSING
-        and value == condition.equals
-        and isinstance(value, bool) == isinstance(condition.equals, bool)
-    )
 
 
 def _header(observation: Observation, name: str) -> str | None:

@@ -249,9 +249,6 @@ class Manifest(Part):
     def tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
-    def connector_of(self, tool: Tool) -> Connector | None:
-        return self.connectors.get(tool.reconcile.connector) if tool.reconcile else None
-
 
 def _loose_ends(manifest: dict[str, Any]) -> list[tuple[Place, str]]:
     tools = [tool for tool in _list(manifest, "tools") if isinstance(tool, dict)]

@@ -198,3 +198,21 @@ def test_whatever_comes_in_can_be_stored(value: Any) -> None:
 def test_redacting_twice_changes_nothing_more(value: Any) -> None:
     once = redact(value)
     assert redact(once) == once
+
+
+@pytest.mark.parametrize("identity", ["ab4111111111111111cdef0123456789", "01a22c00-0000-4000-8411-111111111111"])
+def test_an_id_that_happens_to_hold_a_card_number_is_still_an_id(identity: str) -> None:
+    assert clean_text(f"run {identity} waits") == f"run {identity} waits"
+    assert fault(identity) is None, "a reference that the SDK makes up must open a run"
+
+
+@given(st.uuids())
+def test_no_uuid_is_taken_for_a_secret(identity: Any) -> None:
+    for text in (identity.hex, str(identity)):
+        assert clean_text(text) == text
+        assert fault(text) is None
+
+
+def test_a_card_beside_other_words_is_hidden_though_they_look_like_ids() -> None:
+    assert "4111" not in clean_text("4111 1111 1111 1111 for 01a22c00-0000-4000-8000-111111111111")
+    assert "4111" not in clean_text("pay-4111-1111-1111-1111")

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from runs.models import Action, Run, TenantRow
+from runs.models import Action, AgentClient, Run, TenantRow
 from runs.querysets import database_now
 from runs.states import TASK_OPEN
 
@@ -43,6 +43,7 @@ class HumanTask(TenantRow):
     due_at = models.DateTimeField()
     resolved_at = models.DateTimeField(null=True, blank=True)
     resolution = models.TextField(blank=True)
+    paged_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -123,6 +124,106 @@ class Decision(TenantRow):
             ),
             models.Index(fields=["tenant", "run", "id"], name="decision_by_run"),
         ]
+
+
+class DeadLetter(TenantRow):
+    """A call that used all its tries: complete, owned, and replayed or discarded only by a person (DECISIONS 1).
+
+    `attempts` and `completed_effects` are plain JSON as they stood when it was recorded; a replay that fails again
+    raises `generation` on the same row.
+    """
+
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="dead_letters", db_constraint=False, db_index=False
+    )
+    action = models.ForeignKey(
+        Action, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    state = models.CharField(max_length=20, default="recorded")
+    version = models.PositiveIntegerField(default=0)
+    generation = models.PositiveIntegerField(default=1)
+    request = models.JSONField()
+    identity = models.CharField(max_length=64)
+    completed_effects = models.JSONField()
+    failure_class = models.CharField(max_length=40)
+    attempts = models.JSONField()
+    next_action = models.CharField(max_length=200)
+    owner_team = models.CharField(max_length=80)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    recorded_at = models.DateTimeField(db_default=database_now())
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "action"], name="one_dead_letter_per_action"),
+            models.CheckConstraint(condition=~Q(owner_team=""), name="dead_letter_has_an_owner"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["tenant", "id"],
+                name="dead_letter_open",
+                condition=~Q(state__in=("recovered", "discarded")),
+            ),
+            models.Index(fields=["tenant", "run"], name="dead_letter_by_run"),
+        ]
+
+
+class CallbackSecret(TenantRow):
+    """A signing secret of one source of callbacks, sealed; two may be valid at once while one is rotated (F078)."""
+
+    source = models.CharField(max_length=80)
+    sealed_secret = models.BinaryField()
+    valid_from = models.DateTimeField(db_default=database_now())
+    valid_until = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "source"], name="callback_secrets")]
+
+
+class InboxMessage(TenantRow):
+    """A verified callback, kept once per source and message id; `waiting` until its call is known (F073, F074)."""
+
+    source = models.CharField(max_length=80)
+    message_id = models.CharField(max_length=200)
+    sent_at = models.DateTimeField()
+    received_at = models.DateTimeField(db_default=database_now())
+    state = models.CharField(max_length=10, default="waiting")
+    reference = models.CharField(max_length=200, blank=True)
+    external_id = models.CharField(max_length=200, blank=True)
+    said = models.CharField(max_length=80, blank=True)
+    raw = models.JSONField()
+    sealed_body = models.BinaryField()
+    action = models.ForeignKey(
+        Action, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "source", "message_id"], name="callback_taken_once"),
+            models.CheckConstraint(condition=Q(state__in=("waiting", "used", "ignored")), name="inbox_state_known"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["tenant", "source", "external_id"], name="inbox_waiting", condition=Q(state="waiting")
+            )
+        ]
+
+
+class IngestRecord(TenantRow):
+    """A record of what happened elsewhere that was taken in, so that it is taken in once."""
+
+    client = models.ForeignKey(
+        AgentClient, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    record_id = models.CharField(max_length=200)
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "client", "record_id"], name="ingested_once")]
 
 
 class Comment(TenantRow):

@@ -18,6 +18,7 @@ from runs.querysets import TenantQuerySet, TransactionId, database_now
 # What a person can be granted on a tenant; which role holds which stands in recovery/permissions.py (SECURITY 2).
 ABILITIES = (
     "view", "claim", "comment", "reconcile", "retry", "resume", "cancel", "audit", "administer",
+    "approve", "attest", "compensate", "replay", "stop", "stop_run", "top_up",
 )  # fmt: skip
 
 
@@ -171,6 +172,12 @@ class Run(TenantRow):
     max_input_tokens = models.BigIntegerField(null=True, blank=True)
     max_output_tokens = models.BigIntegerField(null=True, blank=True)
     max_cost_minor = models.BigIntegerField(null=True, blank=True)
+    reserved_input_tokens = models.BigIntegerField(default=0, db_default=0)
+    reserved_output_tokens = models.BigIntegerField(default=0, db_default=0)
+    reserved_cost_minor = models.BigIntegerField(default=0, db_default=0)
+    topped_up = models.CharField(max_length=40, default="", db_default="", blank=True)
+    recoveries = models.IntegerField(default=0, db_default=0)
+    origin = models.CharField(max_length=10, default="boundary", db_default="boundary")
 
     opened_at = models.DateTimeField(db_default=database_now())
     elapses_at = models.DateTimeField()
@@ -207,11 +214,24 @@ class Run(TenantRow):
 
 
 class Action(TenantRow):
-    """One logical tool call. `action_id` is its identity; attempts are its tries."""
+    """One logical tool call. `action_id` is its identity; attempts are its tries.
+
+    `role`: call, or with a `parent` the undo of that action's effect, or one item of that batch.
+    """
 
     run = models.ForeignKey(
         Run, on_delete=models.PROTECT, related_name="actions", db_constraint=False, db_index=False
     )
+    parent = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="parts",
+        db_constraint=False,
+        db_index=False,
+    )
+    role = models.CharField(max_length=4, default="call", db_default="call")
     action_id = models.CharField(max_length=64)
     step = models.CharField(max_length=120)
     tool = models.CharField(max_length=120)
@@ -238,6 +258,7 @@ class Action(TenantRow):
     first_dispatched_at = models.DateTimeField(null=True, blank=True)
     uncertain_since = models.DateTimeField(null=True, blank=True)
     gate_open = models.BooleanField(default=False)
+    approved_at = models.DateTimeField(null=True, blank=True)
     external_id = models.CharField(max_length=200, blank=True)
     sealed_result = models.BinaryField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=database_now())
@@ -251,10 +272,19 @@ class Action(TenantRow):
                 condition=Q(effect="write", settled_at__isnull=True),
                 name="one_unsettled_write_per_meaning",
             ),
+            models.UniqueConstraint(
+                fields=["tenant", "parent"], condition=Q(role="undo"), name="one_undo_per_effect"
+            ),
             _one_of("effect", ("read", "write"), "action_effect_known"),
         ]
         indexes = [
             models.Index(fields=["tenant", "run", "id"], name="action_by_run"),
+            models.Index(fields=["tenant", "parent"], name="action_parts", condition=Q(parent__isnull=False)),
+            models.Index(
+                fields=["tenant", "external_id"],
+                name="action_by_remote_id",
+                condition=~Q(external_id="") & Q(settled_at__isnull=True),
+            ),
             models.Index(fields=["due_at", "id"], name="action_due", condition=Q(due_at__isnull=False)),
         ]
 
@@ -336,7 +366,10 @@ class Effect(TenantRow):
     )
 
     class Meta:
-        indexes = [models.Index(fields=["tenant", "run", "id"], name="effect_by_run")]
+        indexes = [
+            models.Index(fields=["tenant", "run", "id"], name="effect_by_run"),
+            models.Index(fields=["tenant", "external_id"], name="effect_by_remote_id", condition=~Q(external_id="")),
+        ]
         constraints = [
             _one_of("proven_by", ("response", "probe", "callback", "late_report", "person"), "effect_has_proof")
         ]
@@ -368,3 +401,41 @@ class Event(TenantRow):
             models.Index(fields=["tenant", "run", "id"], name="event_by_run"),
             models.Index(fields=["tenant", "txid", "id"], name="event_feed"),
         ]
+
+
+class Stop(TenantRow):
+    """A switch that keeps calls from leaving, set by a person with a reason and, if it has one, an end.
+
+    `scope` is everything, workflow, tool, connector or run; `name` says which. `mode`: halt lets nothing leave, drain
+    lets runs that were open before it finish, quarantine hands every run that asks to a person.
+    """
+
+    scope = models.CharField(max_length=10)
+    name = models.CharField(max_length=120, blank=True)
+    mode = models.CharField(max_length=10)
+    reason = models.TextField()
+    by = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
+    set_at = models.DateTimeField(db_default=database_now())
+    until = models.DateTimeField(null=True, blank=True)
+    lifted_at = models.DateTimeField(null=True, blank=True)
+    lifted_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    lift_reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            _one_of("scope", ("everything", "workflow", "tool", "connector", "run"), "stop_scope_known"),
+            _one_of("mode", ("halt", "drain", "quarantine"), "stop_mode_known"),
+            models.CheckConstraint(condition=~Q(reason=""), name="stop_has_a_reason"),
+        ]
+        indexes = [models.Index(fields=["tenant", "id"], name="stop_standing", condition=Q(lifted_at__isnull=True))]
+
+
+class RateWindow(TenantRow):
+    """How often a tool was permitted in one window of its rate limit; one guarded UPDATE reserves a call."""
+
+    tool = models.CharField(max_length=120)
+    window = models.BigIntegerField()
+    calls = models.IntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "tool", "window"], name="one_count_per_window")]

@@ -31,12 +31,21 @@ RUN: Moves = {
         "waiting_for_tool",
         "recovering",
         "verifying",
+        "compensating",
         "failed",
         "escalated",
         "completed",
         "cancelling",
     ),
-    "waiting_for_tool": ("executing", "verifying", "recovering", "failed", "escalated", "cancelling"),
+    "waiting_for_tool": (
+        "executing",
+        "verifying",
+        "recovering",
+        "compensating",
+        "failed",
+        "escalated",
+        "cancelling",
+    ),
     "verifying": (
         "executing",
         "waiting_for_tool",
@@ -46,7 +55,15 @@ RUN: Moves = {
         "failed",
         "cancelling",
     ),
-    "recovering": ("waiting_for_tool", "executing", "verifying", "escalated", "failed", "cancelling"),
+    "recovering": (
+        "waiting_for_tool",
+        "executing",
+        "verifying",
+        "compensating",
+        "escalated",
+        "failed",
+        "cancelling",
+    ),
     "compensating": ("failed", "cancelled", "escalated", "cancelling"),
     "escalated": (
         "waiting_for_tool",
@@ -65,10 +82,21 @@ RUN: Moves = {
 }
 
 ACTION: Moves = {
-    "proposed": ("rejected", "awaiting_approval", "permitted", "void"),
-    "awaiting_approval": ("approved", "void"),
-    "approved": ("permitted", "void"),
-    "permitted": ("succeeded", "refused_transient", "refused_permanent", "unknown", "processing", "held", "void"),
+    "proposed": ("rejected", "awaiting_approval", "permitted", "held", "void"),
+    "awaiting_approval": ("approved", "rejected", "void"),
+    "approved": ("permitted", "rejected", "held", "void"),
+    "permitted": (
+        "succeeded",
+        "refused_transient",
+        "refused_permanent",
+        "unknown",
+        "processing",
+        "partial",
+        "partial_final",
+        "conflict",
+        "held",
+        "void",
+    ),
     "refused_transient": ("permitted", "refused_permanent", "held", "void", "unknown"),
     "unknown": (
         "probing",
@@ -103,7 +131,7 @@ ACTION: Moves = {
     "probe_failed": ("probing", "permitted", "held", "succeeded", "void"),
     "processing": ("probing", "refused_permanent", "held", "succeeded", "void"),
     "partial": ("probing", "held", "succeeded", "void"),
-    "partial_final": ("compensating", "held"),
+    "partial_final": ("compensating", "held", "succeeded"),
     "conflict": ("held",),
     "held": ("probing", "permitted", "refused_transient", "unknown", "succeeded", "void", "conflict", "absent_final"),
     "succeeded": ("compensating", "conflict"),
@@ -124,6 +152,15 @@ TASK: Moves = {
     "reopened": ("claimed", "resolved"),
 }
 
+DEAD_LETTER: Moves = {
+    "recorded": ("in_review", "replay_requested", "discarded", "recovered"),
+    "in_review": ("replay_requested", "discarded", "recovered"),
+    "replay_requested": ("replaying", "recorded"),
+    "replaying": ("recovered", "recorded"),
+    "recovered": (),
+    "discarded": (),
+}
+
 DECISION: Moves = {
     "requested": ("running", "done", "refused"),
     "running": ("done", "failed", "refused", "requested"),
@@ -132,7 +169,13 @@ DECISION: Moves = {
     "refused": (),
 }
 
-MACHINES: dict[str, Moves] = {"run": RUN, "action": ACTION, "task": TASK, "decision": DECISION}
+MACHINES: dict[str, Moves] = {
+    "run": RUN,
+    "action": ACTION,
+    "task": TASK,
+    "decision": DECISION,
+    "dead_letter": DEAD_LETTER,
+}
 
 RUN_OPEN = tuple(state for state in RUN if state not in ("completed", "failed", "cancelled"))
 ACTION_SETTLED = (

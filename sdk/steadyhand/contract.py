@@ -38,7 +38,7 @@ class Outcome(str, Enum):
 _REASONS: dict[Outcome, str] = {
     Outcome.OK: "completed completed_reconciled completed_late_result already_in_desired_state",
     Outcome.RETRYABLE: "provider_rate_limited provider_unavailable connect_failed credential_refresh async_pending "
-    "proof_pending circuit_open look_due",
+    "proof_pending circuit_open look_due call_rate_limited",
     Outcome.NEEDS_INPUT: "user_input_required",
     Outcome.NEEDS_HUMAN: "external_outcome_unknown external_outcome_resolved required_effect_missing "
     "conflicting_evidence duplicate_effect partial_effect compensation_failed compensation_required not_compensable "
@@ -48,7 +48,7 @@ _REASONS: dict[Outcome, str] = {
     "postcondition_unproven definition_changed stopped_by_operator",
     Outcome.FATAL: "invalid_tool_result invalid_arguments truncated_arguments unsupported_operation "
     "permission_denied policy_denied business_rule_violation resource_not_found unexpected_redirect "
-    "remote_operation_failed not_applied",
+    "remote_operation_failed not_applied precondition_failed",
     Outcome.CANCELLED: "cancelled_by_user cancelled_with_effects cancelled_effect_unknown",
 }
 
@@ -65,8 +65,9 @@ class Strict(BaseModel):
 
 
 class Scope(Strict):
-    """What the run is authorized to touch: ids by argument field, an amount per call, an end."""
+    """What the run is authorized to touch: tools, ids by argument field, an amount per call, an end."""
 
+    tools: list[Name] | None = Field(default=None, max_length=200)
     ids: dict[Name, list[Reference]] = Field(default_factory=dict, max_length=50)
     max_amount_minor: Count | None = None
     currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] | None = None
@@ -74,7 +75,10 @@ class Scope(Strict):
 
 
 class OpenRun(Strict):
-    """Ask for a run. `client_ref` makes the request repeatable: the same ref returns the same run."""
+    """Ask for a run. `client_ref` makes the request repeatable: the same ref returns the same run.
+
+    `parent_run_id`: a sub-agent's run, whose every unit of work is charged to its parent's budgets too.
+    """
 
     workflow: Name
     client_ref: Reference
@@ -86,6 +90,7 @@ class OpenRun(Strict):
     model: Reference | None = None
     prompt_version: Reference | None = None
     trace_id: Reference | None = None
+    parent_run_id: Reference | None = None
 
 
 class RunOpened(Strict):
@@ -118,6 +123,7 @@ class StructuredError(Strict):
     field: str | None = None
     message: str
     suggested_actions: list[str] = []
+    fallback: str | None = None
 
 
 class Permit(Strict):
@@ -126,6 +132,9 @@ class Permit(Strict):
     execute: dispatch now, before `dispatch_within_seconds` have passed, and report under `attempt_id` and `fence`.
     replay: the effect is proven; `result` is the recorded answer. wait: propose again after `wait_seconds`.
     deny: this action is refused (`error`). stop: the run takes no further calls (`error`, `outcome`).
+
+    `arguments` replaces what was proposed where only a part may be sent (a batch whose other items are done).
+    `refresh_credential`: fetch a new credential before this dispatch, once; if that fails, report it as rejected.
     """
 
     answer: Literal["execute", "replay", "wait", "deny", "stop"]
@@ -141,13 +150,15 @@ class Permit(Strict):
     wait_seconds: float | None = None
     due_at: datetime | None = None
     result: Any = None
+    arguments: dict[str, Any] | None = None
+    refresh_credential: bool | None = None
     error: StructuredError | None = None
 
 
 class Observation(Strict):
     """What came back from a tool, as seen by whoever sent the call. It claims nothing about the effect.
 
-    reply: an answer arrived (`status` and `headers` for HTTP; `body` is the raw text).
+    reply: an answer arrived (`status` and `headers` for HTTP, `code` a status by name for gRPC; `body` is raw text).
     not_sent: proven that no byte left. timeout and connection_lost: see `bytes_sent`. exception: anything else.
     """
 
@@ -161,8 +172,18 @@ class Observation(Strict):
     exc_type: Annotated[str, StringConstraints(max_length=200)] | None = None
     message: Annotated[str, StringConstraints(max_length=2000)] | None = None
     latency_ms: Count = 0
+    code: Annotated[str, StringConstraints(max_length=80)] | None = None
     declared: (
-        Literal["rate_limited", "not_sent", "unknown", "business_rule", "invalid_input", "needs_input"] | None
+        Literal[
+            "rate_limited",
+            "not_sent",
+            "unknown",
+            "business_rule",
+            "invalid_input",
+            "needs_input",
+            "credentials_rejected",
+        ]
+        | None
     ) = None
     declared_field: Annotated[str, StringConstraints(max_length=200)] | None = None
     retry_after: Annotated[str, StringConstraints(max_length=100)] | None = None
@@ -221,6 +242,9 @@ class Usage(Strict):
 
 
 class Turn(Strict):
+    """One turn of the model. `begin` reserves `usage` as the most it may use; `end` replaces that by what it used."""
+
+    phase: Literal["begin", "end"] = "end"
     usage: Usage = Usage()
     text: ShortText | None = None
 
@@ -245,9 +269,28 @@ class Cancel(Strict):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
 
+class Rollback(Strict):
+    """Ask that what this run did be undone, in reverse order, where it is proven and can be undone."""
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+
+class Resume(Strict):
+    """`workflow_id`: the version that the runner was written for; another one than the run's needs a person."""
+
+    workflow_id: str | None = None
+
+
 class Heartbeat(Strict):
     attempt_id: str
     fence: Count
+
+
+class Leased(Strict):
+    """The attempt is the agent's until then. `stop`: the run is being cancelled; a read should end now."""
+
+    lease_until: datetime
+    stop: bool = False
 
 
 class StepState(Strict):
@@ -312,3 +355,54 @@ class ActionItem(Strict):
 
 class ActionPage(Strict):
     items: list[ActionItem]
+
+
+class MemoryStep(Strict):
+    """One call as an agent may remember it: what was tried, what came of it, what stands in the world."""
+
+    step: str
+    tool: str
+    arguments_hash: str
+    state: str
+    attempts: int
+    outcome: Outcome | None = None
+    reason_code: str | None = None
+    effect: Literal["proven", "unknown", "none"]
+    external_id: str | None = None
+    verified_by: str | None = None
+    error: StructuredError | None = None
+    due_at: datetime | None = None
+
+
+class Memory(Strict):
+    """What a run has done so far, for a prompt: `text` says in lines what the fields say.
+
+    `remaining` maps each budget that has a ceiling to what is left of it.
+    """
+
+    run_id: str
+    intent: str
+    state: str
+    steps: list[MemoryStep]
+    completed_effects: list[str] = []
+    open_questions: list[str] = []
+    remaining: dict[str, int] = {}
+    text: str
+
+
+class Fault(Strict):
+    """One bad item: where it stood, the field at fault and what to do about it."""
+
+    item: int
+    record_id: str | None = None
+    field: str
+    remedy: str
+
+
+class Ingested(Strict):
+    """What became of a batch: records taken in, records known already, and each bad one by name."""
+
+    accepted: int
+    duplicates: int
+    runs: list[str] = []
+    errors: list[Fault] = []

@@ -36,12 +36,13 @@ class Part(BaseModel):
 
 
 class Condition(Part):
-    """A statement about a JSON result: the value at `path` is present, or equals, or is one of."""
+    """A statement about a JSON result: the value at `path` is present, or not empty, or equals, or is one of."""
 
     path: Path
     equals: Any = None
     one_of: list[Any] | None = None
     present: bool | None = None
+    nonempty: bool | None = None
 
 
 class Idempotency(Part):
@@ -93,6 +94,69 @@ class Reconcile(Part):
     first_look_seconds: Seconds = 5
 
 
+class Send(Part):
+    """How the worker makes a call itself (undo, poll, `dispatch: host`): one HTTP request to a declared connector.
+
+    Templates as in `Look`. Without a body template the arguments are the body; a GET has none.
+    """
+
+    connector: Name
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
+    path: Path
+    query: dict[str, str] = Field(default_factory=dict, max_length=20)
+    body: dict[str, Any] | None = None
+
+
+class Poll(Part):
+    """How to ask whether an accepted job has ended: a declared read, its `arguments` from the accepted reply."""
+
+    tool: Name
+    arguments: dict[str, str] = Field(min_length=1, max_length=20)
+    state: Path
+    succeeded: list[str | int | bool] = Field(min_length=1, max_length=20)
+    failed: list[str | int | bool] = Field(default_factory=list, max_length=20)
+    external_id: Path | None = None
+    every_seconds: Annotated[float, Field(ge=1, le=86400)] = 30
+
+
+class Callback(Part):
+    """What a signed message of the provider says about a call of this tool.
+
+    A message is ours by our own id or key at `reference`, or by the provider's id at `identity`, as it stood in the
+    accepted reply. `order` lists the states as they follow each other: an earlier one that comes later is ignored.
+    """
+
+    source: Name
+    reference: Path = "action_id"
+    identity: Path | None = None
+    state: Path = "state"
+    succeeded: list[str | int | bool] = Field(min_length=1, max_length=20)
+    failed: list[str | int | bool] = Field(default_factory=list, max_length=20)
+    order: list[str] = Field(default_factory=list, max_length=20)
+
+
+class Batch(Part):
+    """A call that carries many items: each is an action of its own, told apart by `key` (F049).
+
+    `items` is the path of the list in the arguments, `results` of the list in the reply, whose entries name their
+    item at `result_key` and went well where `ok` holds.
+    """
+
+    items: Path
+    key: Path
+    results: Path
+    result_key: Path
+    ok: Condition
+    external_id: Path | None = None
+
+
+class RateLimit(Part):
+    """At most `calls` of this tool in `per_seconds`, over all runs of the tenant."""
+
+    calls: Annotated[int, Field(strict=True, ge=1, le=100000)]
+    per_seconds: Annotated[int, Field(strict=True, ge=1, le=86400)]
+
+
 class Compensate(Part):
     """The registered undo. `arguments` maps the undo's fields to paths in the *recorded* result."""
 
@@ -115,9 +179,13 @@ class Precondition(Part):
 
 
 class Fallback(Part):
+    """Another read that may stand in for this one: its result must hold every `requires`, and `staleness` is told to
+    the customer."""
+
     tool: Name
-    suitability: Text
-    staleness: Text
+    suitability: Text = ""
+    requires: list[Condition] = Field(default_factory=list, max_length=20)
+    staleness: Annotated[str, StringConstraints(min_length=1, max_length=300)]
 
 
 class Tool(Part):
@@ -145,8 +213,17 @@ class Tool(Part):
     not_executed_statuses: list[Status] = Field(default_factory=list, max_length=20)
     rate_limit_statuses: list[Status] = [429]
     async_statuses: list[Status] = Field(default_factory=list, max_length=10)
-    poll: Name | None = None
+    poll: Poll | None = None
+    callback: Callback | None = None
     completes_by: Literal["reply", "callback"] = "reply"
+    transport: Literal["http", "mcp", "grpc"] = "http"
+    credential: Literal["static", "refreshable"] = "static"
+    absent_is_success: bool = False
+    precondition_read: Name | None = None
+    send: Send | None = None
+    batch: Batch | None = None
+    rate_limit: RateLimit | None = None
+    max_value_minor: Minor | None = None
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 30
     value_field: Path | None = None
     currency: Currency | None = None
@@ -215,7 +292,11 @@ class Connector(Part):
 
 
 class Budgets(Part):
-    """Ceilings, each enforced before the next unit of work. Costs are integer minor units."""
+    """Ceilings, each enforced before the next unit of work. Costs are integer minor units.
+
+    `turn_…` is what one turn is taken to use where its usage is missing (`unmeasured: estimate`); with `stop`, or
+    where nothing says how much it may have been, a missing number stops the run (F104, ruling 7).
+    """
 
     max_turns: Annotated[int, Field(strict=True, ge=1, le=10000)] = 30
     max_tool_calls: Annotated[int, Field(strict=True, ge=1, le=10000)] = 60
@@ -224,6 +305,11 @@ class Budgets(Part):
     max_input_tokens: Minor | None = None
     max_output_tokens: Minor | None = None
     max_estimated_cost_minor_units: Minor | None = None
+    max_same_answers: Annotated[int, Field(strict=True, ge=2, le=1000)] = 4
+    unmeasured: Literal["estimate", "stop"] = "estimate"
+    turn_input_tokens: Minor | None = None
+    turn_output_tokens: Minor | None = None
+    turn_cost_minor_units: Minor | None = None
 
 
 class Manifest(Part):
@@ -240,6 +326,7 @@ class Manifest(Part):
     owner_team: Annotated[str, StringConstraints(min_length=1, max_length=80)] = "support"
     sla_seconds: Annotated[int, Field(strict=True, ge=60, le=30 * 86400)] = 3600
     value_threshold_minor: Minor | None = None
+    approval_seconds: Annotated[int, Field(strict=True, ge=60, le=30 * 86400)] | None = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -284,10 +371,16 @@ def _connector_faults(manifest: dict[str, Any], tool: dict[str, Any]) -> list[tu
 
 def _named_tools(tool: dict[str, Any]) -> list[tuple[Place, Any]]:
     named: list[tuple[Place, Any]] = [(("after", i), name) for i, name in enumerate(_list(tool, "after"))]
-    if tool.get("poll") is not None:
-        named.append((("poll",), tool["poll"]))
-    undo = _dict(tool, "compensate").get("tool")
-    return [*named, (("compensate", "tool"), undo)] if undo is not None else named
+    if tool.get("precondition_read") is not None:
+        named.append((("precondition_read",), tool["precondition_read"]))
+    for part in ("poll", "compensate", "fallback"):
+        other = _dict(tool, part).get("tool")
+        if other is not None:
+            named.append(((part, "tool"), other))
+    for index, condition in enumerate(_list(tool, "preconditions")):
+        if isinstance(condition, dict):
+            named.append((("preconditions", index, "tool"), condition.get("tool")))
+    return named
 
 
 def _dict(data: dict[str, Any], key: str) -> dict[str, Any]:

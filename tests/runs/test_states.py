@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from recovery.models import Decision, HumanTask
+from recovery.models import DeadLetter, Decision, HumanTask
 from runs import states, wall
 from runs.ids import new_id
 from runs.models import Action, Run
@@ -58,11 +58,20 @@ def make_decision(case: Case, state: str) -> Decision:
     )  # fmt: skip
 
 
+def make_dead_letter(case: Case, state: str) -> DeadLetter:
+    return DeadLetter.objects.create(
+        tenant=case.tenant, run_id=case.run_id, action=make_action(case, "held"), state=state, request={},
+        identity=new_id().hex, completed_effects=[], failure_class="retry_exhausted", attempts=[],
+        next_action="replay", owner_team="t",
+    )  # fmt: skip
+
+
 MAKE: dict[str, Callable[[Case, str], Any]] = {
     "run": make_run,
     "action": make_action,
     "task": make_task,
     "decision": make_decision,
+    "dead_letter": make_dead_letter,
 }
 
 

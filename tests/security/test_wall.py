@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, models, transaction
 
 from console.embedded.places import APP_ROLE, OWNER_ROLE
-from recovery.models import HumanTask
+from recovery.models import CallbackSecret, DeadLetter, HumanTask, InboxMessage, IngestRecord
 from runs import ddl, hot, wall
-from runs.models import Action, Event, Run, Tenant, TenantRow
+from runs.models import Action, Event, RateWindow, Run, Stop, Tenant, TenantRow
 from tests.factories import (
     Agent,
     Case,
@@ -60,7 +60,26 @@ def world(slug: str) -> Case:
         action.evidence.create(
             tenant=agent.tenant, run_id=case.run_id, after_attempt=1, started_at=action.created_at, **evidence
         )
+        fill_the_rest(agent, action)
     return case
+
+
+def fill_the_rest(agent: Agent, action: Action) -> None:
+    """Rows of the tables that an ordinary story leaves empty."""
+    tenant, now = agent.tenant, action.created_at
+    Stop.objects.create(
+        tenant=tenant, scope="everything", mode="halt", reason="a test", by=make_person(f"stopper-{tenant.slug}")
+    )
+    RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
+    DeadLetter.objects.create(
+        tenant=tenant, run_id=action.run_id, action=action, request={}, identity=action.action_id, attempts=[],
+        completed_effects=[], failure_class="retry_exhausted", next_action="replay", owner_team="t",
+    )  # fmt: skip
+    CallbackSecret.objects.create(tenant=tenant, source="payments", sealed_secret=b"x")
+    InboxMessage.objects.create(
+        tenant=tenant, source="payments", message_id="m", sent_at=now, raw={}, sealed_body=b"x"
+    )
+    IngestRecord.objects.create(tenant=tenant, client=agent.client, record_id="r", run_id=action.run_id)
 
 
 @contextmanager

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 from steadyhand import Boundary, Call, Tool
+from steadyhand.blocking import Blocking, now
 from steadyhand.contract import Proposal, Report, Strict
-from steadyhand.transport import Transport
+from steadyhand.transport import Transport, options
 
 from benchmarks.scenery import SCOPE, TOOL, WORKFLOW, Scenery, arguments, observation, reply
 from recovery import intake
@@ -53,5 +54,5 @@ def over_http(boundary: Boundary) -> Callable[[], None]:
 
 def pinging(address: str, token: str) -> Callable[[], object]:
     """The way there and back by the SDK's own client, to an address that does nothing."""
-    transport = Transport(address, token, timeout=10, transport=httpx.HTTPTransport(retries=0))
-    return lambda: transport.get("/ping", Pong)
+    transport = Transport(Blocking(time.sleep).line(None, options(address, token, timeout=10)))
+    return lambda: now(transport.get("/ping", Pong))

@@ -26,6 +26,7 @@ QUEUE_KNOWS = ("view", "tenant", "open", "after")
 RUNS_KNOW = ("q", "state", "outcome", "workflow", "tenant", "before")
 TASK_NUMBER = re.compile(r"[Tt]-(\d{1,15})")
 ACTION_ID = re.compile(r"[0-9a-f]{40}")
+WAITS_FOR_APPROVAL = Q(reason_code="approval_required") | Q(state="awaiting_approval")
 UNKNOWN_REASONS = ("external_outcome_unknown", "postcondition_unproven")
 
 
@@ -63,7 +64,8 @@ QUEUE_VIEWS = (
     QueueView("mine", "Mine", lambda visit: Q(state="claimed", claimed_by=visit.person)),
     QueueView("unowned", "Unowned", lambda visit: Q(state__in=("open", "reopened"))),
     QueueView("unknown", "Unknown writes", lambda visit: Q(reason_code__in=UNKNOWN_REASONS)),
-    QueueView("approval", "Waiting for approval", lambda visit: Q(reason_code="approval_required")),
+    QueueView("approval", "Waiting for approval", lambda visit: WAITS_FOR_APPROVAL),
+    QueueView("letters", "Dead letters", lambda visit: Q(kind="dead_letter")),
     QueueView("breaching", "Breaching", lambda visit: Q(due_at__lte=visit.now)),
 )
 

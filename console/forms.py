@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -13,6 +14,7 @@ from recovery.work.decisions import NEEDS_REASON, Order
 from runs.models import Person
 
 OTHER = "other"
+OUTCOMES = {"": "Choose one", "present": "It happened", "absent": "It did not happen"}
 _TOO_LONG = "at most %(limit_value)d characters; this one has %(show_value)d. Nothing was saved, nothing was sent."
 REASONS: dict[str, dict[str, str]] = {
     "reconcile": {
@@ -29,6 +31,43 @@ REASONS: dict[str, dict[str, str]] = {
     "resume": {
         "settled": "Every call is settled",
         "cause_removed": "The cause was removed",
+        OTHER: "Other, in words below",
+    },
+    "approve": {
+        "checked": "Checked against the request",
+        "agreed": "Agreed with the requester",
+        OTHER: "Other, in words below",
+    },
+    "reject": {
+        "not_allowed": "This is not allowed",
+        "wrong_amount": "The amount is wrong",
+        "wrong_target": "The target is wrong",
+        "not_confirmed": "It could not be confirmed",
+        OTHER: "Other, in words below",
+    },
+    "replay": {
+        "outage_over": "The outage is over",
+        "cause_removed": "The cause was removed",
+        OTHER: "Other, in words below",
+    },
+    "discard": {
+        "handled_elsewhere": "It was handled elsewhere",
+        "not_needed": "It is no longer needed",
+        OTHER: "Other, in words below",
+    },
+    "top_up": {
+        "nearly_done": "The work is nearly done",
+        "harder_case": "The case is harder than usual",
+        OTHER: "Other, in words below",
+    },
+    "attest": {
+        "provider_said": "The provider confirmed it",
+        "seen_there": "Seen in the provider's own records",
+        OTHER: "Other, in words below",
+    },
+    "compensate": {
+        "wrong_request": "The request was wrong",
+        "withdrawn": "The request was withdrawn",
         OTHER: "Other, in words below",
     },
     "cancel": {
@@ -96,6 +135,7 @@ class VerbForm(MarkForm):
         super().__init__(data)
         self.verb = verb
         self.fields["reason_code"] = forms.ChoiceField(choices=list(REASONS[verb].items()))
+        self.fields.update(_further(verb))
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -110,6 +150,54 @@ class VerbForm(MarkForm):
         if code == OTHER:
             return str(typed)
         return f"{label}: {typed}" if typed else f"{label}."
+
+    def order(self, task_id: uuid.UUID, by: Person, request_id: str) -> Order:
+        further = {name: self.cleaned_data[name] for name in _further(self.verb)}
+        return replace(super().order(task_id, by, request_id), **further)
+
+
+def _further(verb: str) -> dict[str, forms.Field]:
+    """What a verb asks for besides a reason, by the name that its order has for it."""
+    if verb == "reject":
+        return {"code": forms.CharField(required=False, max_length=80)}
+    if verb == "top_up":
+        whole = {"required": "Say how much to add.", "invalid": "Write a whole number."}
+        return {"amount": forms.IntegerField(min_value=1, max_value=2**53, error_messages=whole)}
+    if verb == "attest":
+        said = {"required": "Say whether it happened or not.", "invalid_choice": "Say whether it happened or not."}
+        proof = {"required": "A word without the provider's reference proves nothing."}
+        return {
+            "outcome": forms.ChoiceField(choices=list(OUTCOMES.items()), error_messages=said),
+            "reference": forms.CharField(max_length=200, error_messages=proof),
+        }
+    return {}
+
+
+class StopForm(forms.Form):
+    """A stop switch as it is set; which scopes and names exist is recovery's to say."""
+
+    tenant = forms.CharField(max_length=60, error_messages={"required": "Choose a tenant."})
+    scope = forms.CharField(max_length=10, error_messages={"required": "Choose what is stopped."})
+    name = forms.CharField(required=False, max_length=120)
+    mode = forms.CharField(max_length=10, error_messages={"required": "Choose how it stops."})
+    until = forms.DateTimeField(
+        required=False,
+        input_formats=["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"],
+        error_messages={"invalid": "Write an end as 2026-03-14 18:30, in UTC, or leave it empty."},
+    )
+    reason = forms.CharField(
+        max_length=2000,
+        error_messages={"required": "Say why, in a few words.", "max_length": f"A reason has {_TOO_LONG}"},
+    )
+
+
+class LiftForm(forms.Form):
+    """Why a stop switch is lifted."""
+
+    lift_reason = forms.CharField(
+        max_length=2000,
+        error_messages={"required": "Say why, in a few words.", "max_length": f"A reason has {_TOO_LONG}"},
+    )
 
 
 class FirstAdminForm(forms.Form):

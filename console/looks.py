@@ -161,6 +161,22 @@ VERDICT = _table(
     processing=Look("unk", "hourglass", "Still in progress", solid=False),
     conflict=CONFLICT,
     probe_failed=UNKNOWN.saying("Look-up failed"),
+    job_failed=Look("bad", "circle-x", "The job failed"),
+)
+
+STOP = _table(
+    standing=Look("bad", "octagon-pause", "Standing"),
+    ended=Look("idle", "clock", "Ended by itself"),
+    lifted=Look("idle", "play", "Lifted"),
+)
+
+LETTER = _table(
+    recorded=Look("warn", "hand", "Recorded"),
+    in_review=Look("warn", "hand", "In review"),
+    replay_requested=REQUESTED.saying("Replay requested"),
+    replaying=DISPATCHED.saying("Being replayed"),
+    recovered=Look("ok", "circle-check", "Recovered"),
+    discarded=Look("idle", "trash-2", "Discarded"),
 )
 
 DECISION = _table(
@@ -234,6 +250,8 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "attempt": ATTEMPT,
         "verdict": VERDICT,
         "decision": DECISION,
+        "dead_letter": LETTER,
+        "stop": STOP,
         "anything_changed": ANYTHING_CHANGED,
         "retry_safe": RETRY_SAFE,
         "world": WORLD,
@@ -272,6 +290,8 @@ VERB_ICONS: Mapping[str, str] = MappingProxyType(
         "open": "arrow-right",
     }
 )
+DANGEROUS = frozenset({"cancel", "discard", "compensate", "set_stop"})
+"""Verbs that end or undo something: their button is red."""
 
 
 def look(kind: str, state: str) -> Look:

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
-from console.views import account, decide, queue, runs, tasks
+from console.views import account, decide, queue, runs, stops, tasks
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -18,13 +18,23 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/<uuid:task_id>/release/", decide.release, name="release"),
     path("tasks/<uuid:task_id>/reconcile/", decide.reconcile, name="reconcile"),
     path("tasks/<uuid:task_id>/retry/", decide.retry, name="retry"),
+    path("tasks/<uuid:task_id>/approve/", decide.approve, name="approve"),
+    path("tasks/<uuid:task_id>/reject/", decide.reject, name="reject"),
+    path("tasks/<uuid:task_id>/replay/", decide.replay, name="replay"),
+    path("tasks/<uuid:task_id>/discard/", decide.discard, name="discard"),
+    path("tasks/<uuid:task_id>/top-up/", decide.top_up, name="top_up"),
     path("tasks/<uuid:task_id>/resume/", decide.resume, name="resume"),
+    path("tasks/<uuid:task_id>/attest/", decide.attest, name="attest"),
+    path("tasks/<uuid:task_id>/compensate/", decide.compensate, name="compensate"),
     path("tasks/<uuid:task_id>/cancel/", decide.cancel, name="cancel"),
     path("tasks/<uuid:task_id>/comment/", decide.comment, name="comment"),
     path("runs/", runs.runs, name="runs"),
     path("runs/live/", runs.rows, name="runs_live"),
     path("runs/<uuid:run_id>/", runs.run, name="run"),
     path("runs/<uuid:run_id>/live/", runs.region, name="run_live"),
+    path("stops/", stops.stops, name="stops"),
+    path("stops/set/", stops.set_stop, name="set_stop"),
+    path("stops/<uuid:stop_id>/lift/", stops.lift_stop, name="lift_stop"),
     path("first-admin/<str:token>/", account.first_admin, name="first_admin"),
     path("accounts/login/", account.SignIn.as_view(), name="account_login"),
     path("accounts/", include("allauth.urls")),

@@ -19,9 +19,8 @@ from typing import Any
 import httpx
 from agents import Agent, RunConfig, set_tracing_disabled
 from agents.testing import ScriptedModel, assistant_message, function_call
-from steadyhand import Boundary, Call, Refused, Run, Stopped, Suspended, Unavailable
+from steadyhand import Boundary, Call, Refused, Run, Stopped, Suspended, Unavailable, http_call
 from steadyhand.adapters.openai_agents import guarded_tools, run_agent_sync
-from steadyhand.calls import http_call
 from steadyhand.errors import NeedsInput
 
 from demo import cases, workflows

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
 from steadyhand.manifest import Tool
 
-from recovery import escalation
-from recovery.rules import assembly, decide
+from recovery import escalation, letters, undos
+from recovery.models import DeadLetter
+from recovery.rules import assembly, backoff, decide, elsewhere, paging
 from recovery.rules.assembly import Fact, Known, Try
 from recovery.rules.decide import NextAction
 from recovery.rules.evidence import Evidence, Goal
-from runs import definitions
+from runs import budgets, definitions
 from runs.definitions import Definition
 from runs.models import Action, Run
 from runs.querysets import read_clock
@@ -36,6 +37,58 @@ class Case:
     def final_at(self) -> datetime | None:
         return assembly.final_from(self.tool, self.known.tries[-1].ended_at if self.known.tries else None)
 
+    @property
+    def uncertain_since(self) -> datetime:
+        """The report or the lease's end of the last dispatch."""
+        return self.known.tries[-1].ended_at or self.now
+
+    def next_look_at(self) -> datetime | None:
+        """When to look next by itself; None once the run has ended over an accepted job: a person asks then."""
+        if assembly.awaited(self.known, self.now):
+            return self.known.ends_at
+        if assembly.polled(self.known) and self.tool.poll is not None:
+            return self._next_poll_at(self.tool.poll.every_seconds)
+        rule = self.tool.reconcile
+        due_at = backoff.next_look_at(
+            now=self.now, looks=self.action.looks, first_look_seconds=rule.first_look_seconds if rule else 0,
+            final_from=self.final_at, uncertain_since=self.uncertain_since,
+        )  # fmt: skip
+        if self.final_at is not None and assembly.early_looks_spent(self.known):
+            return max(due_at, self.final_at)
+        return due_at
+
+    def _next_poll_at(self, every_seconds: float) -> datetime | None:
+        """Evenly spaced, the last one at the run's end at the latest."""
+        ends_at = self.known.ends_at
+        if ends_at is None:
+            return self.now + timedelta(seconds=every_seconds)
+        return min(self.now + timedelta(seconds=every_seconds), ends_at) if self.now < ends_at else None
+
+    def answer_by(self) -> datetime:
+        """Until when a requester may answer: as long as an approval may take, at most to the run's end."""
+        ends_at: datetime = min(filter(None, (self.run.elapses_at, self.run.deadline_at)))
+        seconds = self.definition.manifest.approval_seconds
+        return ends_at if seconds is None else min(ends_at, self.now + timedelta(seconds=seconds))
+
+    def page(self, reason: str, *, answers_later: bool = False) -> str | None:
+        """Why the question with this reason pages; None where it waits in the queue (ruling 13)."""
+        return paging.pages(
+            paging.Question(
+                reason_code=reason,
+                effect=self.evidence.effect,
+                unknown=reason == "external_outcome_unknown" or self._is_unknown,
+                over_threshold=self.known.over_threshold,
+                irreversible=self.tool.irreversible,
+                answers_later=answers_later,
+            )
+        )
+
+    @property
+    def _is_unknown(self) -> bool:
+        open_end = self.evidence.observation in assembly.UNSETTLED
+        told = self.evidence.verdict in ("present_final", "absent_final", "partial_final")
+        return self.evidence.verdict == "conflict" or (open_end and not told)
+
     def suppose(self, **changes: object) -> NextAction:
         """What the table would say if a part of the evidence were different; the panel asks this."""
         return decide.decide(self.evidence._replace(**changes))  # type: ignore[arg-type]
@@ -45,11 +98,16 @@ def read(run: Run, action: Action, *, next_due_at: datetime | None = None) -> Ca
     """Assemble the case of one action and ask the table. `next_due_at`: when a retry would be due."""
     now = read_clock()
     definition = definitions.of_run(run)
-    tool = definition.tools[action.tool]
-    held = escalation.holder(run) is not None
-    known = _known(run, action, definition, tool, now, next_due_at, held)
+    tool = _contract(run, action, definition)
+    known = _known(run, action, definition, tool, now, next_due_at)
     evidence = assembly.assemble(known, now)
     return Case(run, action, definition, tool, known, evidence, decide.decide(evidence), now)
+
+
+def _contract(run: Run, action: Action, definition: Definition) -> Tool:
+    """The tool's promises, as far as they hold for where the call was made."""
+    tool = definition.tools[action.tool]
+    return elsewhere.contract_of(tool, keyed=bool(action.idempotency_key)) if run.origin == "ingest" else tool
 
 
 def _known(
@@ -59,14 +117,8 @@ def _known(
     tool: Tool,
     now: datetime,
     next_due_at: datetime | None,
-    held: bool,
 ) -> Known:
-    tries = tuple(
-        Try(number, observed, ended_at)
-        for number, observed, ended_at in action.tries.order_by("number").values_list(
-            "number", "observed", "ended_at"
-        )
-    )
+    tries = _tries(action)
     facts = tuple(
         Fact(kind, verdict, after, started)
         for kind, verdict, after, started in action.evidence.order_by("id").values_list(
@@ -74,24 +126,87 @@ def _known(
         )
     )
     connector = definition.connector(tool)
-    over = over_threshold(definition, tool, action.value_minor)
+    letter = letters.of(action) if action.attempts >= run.max_attempts else None
+    is_undo = action.role == "undo"
+    rollback = run.goal == "rollback" and not is_undo
     return Known(
         tool=tool,
         connector_kind=connector.kind if connector else None,
         tries=tries,
         facts=facts,
-        goal=cast(Goal, run.goal),
+        goal="forward" if is_undo else cast(Goal, run.goal),
         looks_made=action.looks,
         due_at=action.due_at,
         first_dispatched_at=action.first_dispatched_at,
-        max_attempts=run.max_attempts,
-        budget_left=within_budget(run, now),
-        deadline_at=run.deadline_at,
+        max_attempts=run.max_attempts + letters.extra_attempts(letter),
+        # An undo is not the agent's work: the run's time and money do not keep it from being carried out.
+        budget_left=is_undo or within_budget(run, max(now, next_due_at or now)),
+        deadline_at=None if is_undo else run.deadline_at,
         next_due_at=next_due_at,
-        over_threshold=over,
-        gate_open=action.gate_open or not (held or over or tool.requires_approval),
+        over_threshold=_over(definition, tool, action),
+        gate_open=_gate_open(run, action, definition, tool, letter),
         never_again=_refused_for_good(tries),
+        ends_at=ends_at(run),
+        undo=undos.state_of(action) if rollback else "none",
+        undo_in_time=not rollback or undos.in_time(action, tool, now),
     )
+
+
+CREDENTIAL_REFUSED = ("credentials_invalid", "credentials_revoked")
+"""Refusals of the caller, not of the call: for good until a person says that the connection is renewed."""
+_OBSERVED_OF = {
+    "succeeded": "ok_valid",
+    "compensating": "ok_valid",
+    "compensation_held": "ok_valid",
+    "compensated": "ok_valid",
+    "refused_permanent": "permanent_reject",
+    "refused_transient": "transient_reject",
+}
+
+
+def _tries(action: Action) -> tuple[Try, ...]:
+    """The attempts of a call; an item of a batch was sent with it, and stands as that answer said."""
+    if action.role == "item":
+        return (Try(1, _OBSERVED_OF.get(action.state, "unknown"), action.settled_at),)
+    rows = action.tries.order_by("number").values_list("number", "observed", "ended_at", "reason_code")
+    freed = action.state in ("held", "refused_transient")
+    return tuple(
+        Try(number, "transient_reject" if freed and reason in CREDENTIAL_REFUSED else observed, ended_at)
+        for number, observed, ended_at, reason in rows
+    )
+
+
+def waits_for_credential(action: Action) -> bool:
+    """Whether a person has to renew a credential first; nothing was applied, so the same call may go after that."""
+    return action.state == "held" and action.reason_code in CREDENTIAL_REFUSED and not action.gate_open
+
+
+def ends_at(run: Run) -> datetime:
+    """When the run's time is over: its deadline or the end of its elapsed-time budget, whichever comes first."""
+    return min(filter(None, (run.elapses_at, run.deadline_at)))
+
+
+def _gate_open(run: Run, action: Action, definition: Definition, tool: Tool, letter: DeadLetter | None) -> bool:
+    """Whether this may be sent: freed by a person, or small enough or approved, and nobody holds the run's task.
+
+    What would be sent in a rollback is the undo, so there it is the undo's own gate.
+    """
+    if run.goal == "rollback" and action.role != "undo":
+        undo = undos.planned(definition, action)
+        return undo is None or not undo.needs_approval
+    if action.gate_open or letters.is_replayed(letter):
+        return True
+    held = escalation.holder(run)
+    if held is not None and (action.role != "undo" or held.action_id == action.pk):
+        return False
+    return action.approved_at is not None or not (tool.requires_approval or _over(definition, tool, action))
+
+
+def _over(definition: Definition, tool: Tool, action: Action) -> bool:
+    """An undo moves as much as the effect that it takes back, whether or not its own arguments say so."""
+    if action.role == "undo" and tool.value_field is None:
+        return undos.over_threshold(definition, action.value_minor)
+    return over_threshold(definition, tool, action.value_minor)
 
 
 def over_threshold(definition: Definition, tool: Tool, value_minor: int | None) -> bool:
@@ -108,14 +223,8 @@ def within_budget(run: Run, now: datetime) -> bool:
 
 
 def spent_budget(run: Run, now: datetime) -> str | None:
-    """The reason code of the first ceiling that has been reached, in a fixed order (F101)."""
-    checks = (
-        (run.elapses_at <= now, "time_budget_exhausted"),
-        (run.max_cost_minor is not None and run.cost_minor >= run.max_cost_minor, "cost_budget_exhausted"),
-        (run.max_input_tokens is not None and run.input_tokens >= run.max_input_tokens, "token_budget_exhausted"),
-        (run.max_output_tokens is not None and run.output_tokens >= run.max_output_tokens, "token_budget_exhausted"),
-    )
-    return next((reason for spent, reason in checks if spent), None)
+    """The reason code of the first ceiling that has been reached; the deadline is no budget, and asked for apart."""
+    return next((reason for reason in budgets.fired(run, now) if reason != "deadline_exceeded"), None)
 
 
 def _refused_for_good(tries: tuple[Try, ...]) -> bool:

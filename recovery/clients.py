@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from runs import vault
 from runs.models import AgentClient, Tenant
-from runs.querysets import database_now, read_clock
+from runs.querysets import TenantQuerySet, database_now, read_clock
 
 PREFIX = "sh_"
 
@@ -57,9 +57,14 @@ def parse_token(text: str) -> Credentials:
 
 def authenticate(who: Credentials) -> AgentClient:
     """The client behind the credentials, inside the open wall. Raises NotAuthenticated."""
-    client = AgentClient.objects.filter(
-        pk=who.client_id, secret_hash=who.secret_hash, revoked_at__isnull=True, expires_at__gt=database_now()
-    ).first()
+    client = claimed(who).first()
     if client is None:
         raise NotAuthenticated
     return client
+
+
+def claimed(who: Credentials) -> TenantQuerySet[AgentClient]:
+    """The client behind the credentials, if they are good at this moment."""
+    return AgentClient.objects.filter(
+        pk=who.client_id, secret_hash=who.secret_hash, revoked_at__isnull=True, expires_at__gt=database_now()
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import F
+from django.db.models import F, Q
 from steadyhand.contract import OUTCOME_OF
 
 from recovery.models import HumanTask
@@ -28,21 +28,31 @@ KIND_OF = {
     "compensation_failed": "compensation",
     "compensation_required": "compensation",
     "permission_denied": "access_request",
+    "credentials_invalid": "access_request",
+    "credentials_revoked": "access_request",
+    "retry_exhausted": "dead_letter",
 }
 
 
-def open_task(run: Run, reason: str, *, action: Action | None, actor: Actor, kind: str | None = None) -> HumanTask:
-    """The open task of this call, or of the run itself; made if there is none, else it takes the newer question."""
+def open_task(
+    run: Run, reason: str, *, action: Action | None, actor: Actor, kind: str | None = None, page: str | None = None
+) -> HumanTask:
+    """The open task of this call, or of the run itself; made if there is none, else it takes the newer question.
+
+    `page`: why it may not wait for somebody to open the queue.
+    """
     kind = kind or KIND_OF.get(reason, "decide_next")
-    cause = action.action_id if action else "run"
-    existing = _open(run).filter(action=action).first()
-    if existing is not None:
-        return _update(existing, reason, kind)
-    task = _create(run, reason, action, kind, cause)
-    record.write_event(
-        run, "task_opened", actor, action=action, to_state="open", reason=messages.title(reason),
-        data={"task": str(task.pk), "kind": task.kind, "reason_code": reason},
-    )  # fmt: skip
+    existing = _existing(run, action, kind)
+    if existing is not None and existing.action_id != (action.pk if action else None):
+        return existing
+    task = _update(existing, reason, kind, actor) if existing else _create(run, reason, action, kind)
+    if existing is None:
+        record.write_event(
+            run, "task_opened", actor, action=action, to_state="open", reason=messages.title(reason),
+            data={"task": str(task.pk), "kind": task.kind, "reason_code": reason},
+        )  # fmt: skip
+    if page is not None and task.paged_at is None:
+        _page(task, page, actor)
     return task
 
 
@@ -64,8 +74,11 @@ def close(task: HumanTask, *, actor: Actor, resolution: str) -> None:
 
 
 def holder(run: Run) -> HumanTask | None:
-    """The task of this run that a person holds, if any: from the claim on, nothing is sent by itself (ruling 14)."""
-    return _open(run).filter(state="claimed").first()
+    """The task of this run that a person holds, if any: from the claim on, nothing is sent by itself (ruling 14).
+
+    What waits for a second person is held as well.
+    """
+    return _open(run).filter(state__in=("claimed", "awaiting_approval")).first()
 
 
 def contradiction(run: Run) -> HumanTask | None:
@@ -74,23 +87,43 @@ def contradiction(run: Run) -> HumanTask | None:
 
 
 def has_run_task(run: Run) -> bool:
-    """Whether a question about the run itself, not about one of its calls, is open."""
-    return _open(run).filter(action=None).exists()
+    """Whether a question about the run itself is open: about no call, or that nobody approved one in time."""
+    return _open(run).filter(Q(action=None) | Q(reason_code="approval_expired")).exists()
 
 
 def _open(run: Run) -> TenantQuerySet[HumanTask]:
     return HumanTask.objects.filter(run=run, state__in=TASK_OPEN)
 
 
-def _update(task: HumanTask, reason: str, kind: str) -> HumanTask:
+def _existing(run: Run, action: Action | None, kind: str) -> HumanTask | None:
+    """A refused credential is one question to its owner, however many calls it stops."""
+    own = _open(run).filter(action=action).first()
+    if own is not None or action is None or kind != "access_request":
+        return own
+    return _open(run).filter(kind=kind, owner_team=_owner(run, action, kind)).first()
+
+
+def _update(task: HumanTask, reason: str, kind: str, actor: Actor) -> HumanTask:
     if (task.reason_code, task.kind) != (reason, kind):
         changed = {"reason_code": reason, "kind": kind, "version": F("version") + 1}
         HumanTask.objects.filter(pk=task.pk).update(**changed)
         task.refresh_from_db()
+        record.write_event(
+            task.run, "task_updated", actor, action=task.action, to_state=task.state, reason=messages.title(reason),
+            data={"task": str(task.pk), "kind": kind, "reason_code": reason},
+        )  # fmt: skip
     return task
 
 
-def _create(run: Run, reason: str, action: Action | None, kind: str, cause: str) -> HumanTask:
+def _page(task: HumanTask, why: str, actor: Actor) -> None:
+    """Once for each task: the same question does not wake anybody twice."""
+    task.paged_at = read_clock()
+    HumanTask.objects.filter(pk=task.pk).update(paged_at=task.paged_at)
+    data = {"task": str(task.pk), "kind": task.kind, "reason_code": task.reason_code}
+    record.write_event(task.run, "paged", actor, action=task.action, reason=why, data=data)
+
+
+def _create(run: Run, reason: str, action: Action | None, kind: str) -> HumanTask:
     definition, now = definitions.of_run(run), read_clock()
     return HumanTask.objects.create(
         tenant_id=run.tenant_id,
@@ -98,16 +131,24 @@ def _create(run: Run, reason: str, action: Action | None, kind: str, cause: str)
         action=action,
         number=_next_number(run),
         kind=kind,
-        cause=cause,
+        cause=action.action_id if action else "run",
         reason_code=reason,
         workflow_name=definition.name,
         tool=action.tool if action else "",
-        owner_team=definition.manifest.owner_team,
+        owner_team=_owner(run, action, kind),
         consequence=_consequence(run, reason, action),
         value_minor=action.value_minor if action else None,
         currency=action.currency if action else "",
         due_at=min(filter(None, (now + timedelta(seconds=definition.manifest.sla_seconds), run.deadline_at))),
     )
+
+
+def _owner(run: Run, action: Action | None, kind: str) -> str:
+    """The team of the workflow; who may renew a connection is named by the tool."""
+    definition = definitions.of_run(run)
+    tool = definition.tools.get(action.tool) if action is not None else None
+    named = tool.access_owner if tool is not None and kind == "access_request" else None
+    return named[:80] if named else definition.manifest.owner_team
 
 
 def _next_number(run: Run) -> int:

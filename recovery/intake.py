@@ -7,8 +7,9 @@ proposal and the ordinary report are one statement each (runs/hot.py); everythin
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -16,12 +17,18 @@ from steadyhand.contract import (
     Cancel,
     Finish,
     Heartbeat,
+    Ingested,
+    Leased,
     OpenRun,
     OutcomeDocument,
     Permit,
     Proposal,
+    Record,
     Report,
     Reported,
+    Resume,
+    ResumeAnswer,
+    Rollback,
     RunOpened,
     Turn,
     TurnAnswer,
@@ -29,14 +36,31 @@ from steadyhand.contract import (
 from steadyhand.identity import BadInput
 from steadyhand.manifest import Manifest
 
-from recovery import answers, lifecycle, permits, reports
-from recovery.clients import Credentials, NotAuthenticated, authenticate, parse_token
-from recovery.reading import actions, events, outcome_of, resume
+from recovery import (
+    answers,
+    crashpoints,
+    family,
+    heartbeats,
+    lifecycle,
+    permits,
+    quick,
+    reports,
+    resuming,
+    turns,
+    view,
+)
+from recovery import ingest as ingesting
+from recovery.clients import Credentials, NotAuthenticated, authenticate, claimed, parse_token
+from recovery.memory import memory
+from recovery.proposal import Prepared, prepare
+from recovery.reading import actions, events, outcome_of, resume_answer
+from recovery.work import compensation
 from runs import definitions, record, redact, wall
-from runs.models import AgentClient, Attempt, Run, Tenant, Workflow
-from runs.querysets import read_clock
+from runs.ids import parse_id
+from runs.models import AgentClient, Run, Tenant, Workflow
 from runs.record import Actor
 from runs.states import RUN_OPEN
+from runs.together import Question, read_together
 
 __all__ = [
     "Conflict",
@@ -48,6 +72,8 @@ __all__ = [
     "events",
     "finish",
     "heartbeat",
+    "ingest",
+    "memory",
     "open_run",
     "parse_token",
     "propose",
@@ -55,6 +81,7 @@ __all__ = [
     "register_workflow",
     "report",
     "resume",
+    "rollback",
     "turn",
 ]
 
@@ -87,9 +114,11 @@ def open_run(who: Credentials, request: OpenRun, *, request_id: str) -> RunOpene
         if (earlier := before.first()) is not None:
             return _same_run(earlier, request)
         manifest = definitions.of_workflow(workflow, Tenant.objects.get(pk=who.tenant_id)).manifest
+        parent = family.parent_of(client, request)
+        request = family.narrowed(request, parent)
         try:
             with transaction.atomic():
-                run = record.open_run(request, client=client, workflow=workflow, manifest=manifest)
+                run = record.open_run(request, client=client, workflow=workflow, manifest=manifest, parent=parent)
         except IntegrityError:
             return _same_run(before.get(), request)  # the same request was faster on another connection
         definitions.learn(run)
@@ -98,69 +127,78 @@ def open_run(who: Credentials, request: OpenRun, *, request_id: str) -> RunOpene
 
 def _same_run(earlier: Run, request: OpenRun) -> RunOpened:
     """The run that this reference already opened. Raises Conflict if it stands for other work."""
-    if (earlier.workflow.name, earlier.intent) != (request.workflow, redact.clean_text(request.intent)):
+    asked = (request.workflow, redact.clean_text(request.intent), parse_id(request.parent_run_id or ""))
+    if (earlier.workflow.name, earlier.intent, earlier.parent_id) != asked:
         raise Conflict("This client_ref already opened a run of other work: use a reference of its own.")
     return answers.run_opened(earlier, resumed=True)
 
 
 def propose(who: Credentials, run_id: uuid.UUID, proposal: Proposal, *, request_id: str) -> Permit:
     """Ask to make a call: one statement where it may go ahead or is replayed, else under the lock."""
+    crashpoints.point("C00")
     facts = definitions.facts(who.tenant_id, run_id)
     if facts is None:
         with _locked(who, run_id, request_id) as (_, run, _):
             facts = definitions.learn(run)
     if proposal.workflow_id != str(facts.definition.id):
-        with _locked(who, run_id, request_id):
-            raise Conflict("This run was opened under another version of its workflow: resume it to go on.")
+        with _locked(who, run_id, request_id) as (_, run, actor):
+            return permits.another_version(run, redact.clean_text(proposal.step or proposal.tool, 120), actor)
     try:
-        prepared = permits.prepare(facts, run_id, proposal)
+        prepared = prepare(facts, run_id, proposal)
     except BadInput:
         with _locked(who, run_id, request_id):  # a stranger hears of no run before its token is proven
             raise
-    if prepared.refusal is None and not permits.needs_care(prepared):
-        try:
-            quick = permits.quickly(who, prepared, request_id=request_id)
-        except IntegrityError:
-            quick = None  # a twin was granted at the same moment: read what stands there now
-        if quick is not None:
-            return quick
-    with _locked(who, run_id, request_id) as (_, run, actor):
-        return permits.under_lock(run, prepared, actor)
+    crashpoints.point("C02")
+    permit = _quickly(who, prepared, request_id)
+    if permit is None:
+        with _seen(who, run_id, request_id, *view.questions(prepared)) as (_, run, actor, found):
+            permit = permits.under_lock(run, prepared, actor, view.of(prepared, found))
+            crashpoints.point("C04")
+    crashpoints.point("C05")
+    return permit
+
+
+def _quickly(who: Credentials, prepared: Prepared, request_id: str) -> Permit | None:
+    """The answer of one statement, where one is enough."""
+    if not quick.is_ordinary(prepared):
+        return None
+    crashpoints.point("C03")
+    try:
+        if prepared.refusal is not None:
+            return quick.refuse(who, prepared, prepared.refusal, request_id=request_id)
+        return quick.permit(who, prepared, request_id=request_id)
+    except IntegrityError:
+        return None  # a twin was answered at the same moment: read what stands there now
 
 
 def report(who: Credentials, run_id: uuid.UUID, told: Report, *, request_id: str) -> Reported:
     """Say what came back. One statement for an ordinary valid reply; else classify and decide under the lock."""
+    crashpoints.point("C12")
     facts = definitions.facts(who.tenant_id, run_id)
     attempt_id = answers.known_id(told.attempt_id)
+    reported = None
     if facts is not None and told.tool is not None:
-        quick = reports.quickly(who, run_id, attempt_id, told, facts, request_id=request_id)
-        if quick is not None:
-            return quick
-    with _locked(who, run_id, request_id) as (_, run, actor):
-        definitions.learn(run)
-        return reports.under_lock(run, attempt_id, told, actor)
+        reported = reports.quickly(who, run_id, attempt_id, told, facts, request_id=request_id)
+    if reported is None:
+        with _locked(who, run_id, request_id) as (_, run, actor):
+            definitions.learn(run)
+            reported = reports.under_lock(run, attempt_id, told, actor)
+            crashpoints.point("C14")
+    crashpoints.point("C15")
+    return reported
 
 
 def turn(who: Credentials, run_id: uuid.UUID, told: Turn, *, request_id: str) -> TurnAnswer:
-    """Count one turn of the model and what it used; stops the run at a ceiling, before the next unit of work (I8)."""
+    """Begin or end one turn of the model; stops the run at a ceiling, before the next unit of work (I8)."""
     with _locked(who, run_id, request_id) as (_, run, actor):
-        return lifecycle.count_turn(run, told, actor)
+        return turns.count_turn(run, told, actor)
 
 
-def heartbeat(who: Credentials, run_id: uuid.UUID, beat: Heartbeat, *, request_id: str) -> dict[str, Any]:
-    """Extend the lease of an attempt that is still ours, counted from now; a lost lease stays lost (F060)."""
+def heartbeat(who: Credentials, run_id: uuid.UUID, beat: Heartbeat, *, request_id: str) -> Leased:
+    """Extend the lease of an attempt that is still ours; a lost lease stays lost (F060)."""
     attempt_id = answers.known_id(beat.attempt_id)
     with _locked(who, run_id, request_id) as (_, run, _):
-        now = read_clock()
-        held = Attempt.objects.filter(
-            pk=attempt_id, run=run, fence=beat.fence, ended_at__isnull=True, lease_until__gt=now
-        )
-        attempt = held.select_related("action").first()
-        if attempt is None:
-            raise Conflict("The lease is lost; report what you know, and do not go on.")
-        held.update(lease_until=max(attempt.lease_until, now + reports.lease_extension(run, attempt)))
-        attempt.refresh_from_db()
-        return {"lease_until": attempt.lease_until.isoformat()}
+        return heartbeats.keep(run, attempt_id, beat.fence)
 
 
 def finish(who: Credentials, run_id: uuid.UUID, told: Finish, *, request_id: str) -> OutcomeDocument:
@@ -178,6 +216,26 @@ def cancel(who: Credentials, run_id: uuid.UUID, told: Cancel, *, request_id: str
         return outcome_of(run)
 
 
+def rollback(who: Credentials, run_id: uuid.UUID, told: Rollback, *, request_id: str) -> OutcomeDocument:
+    """Take back what the run did, the latest first; a second order changes nothing (I15)."""
+    with _locked(who, run_id, request_id) as (_, run, actor):
+        compensation.begin(run, actor, told.reason)
+        return outcome_of(run)
+
+
+def resume(who: Credentials, run_id: uuid.UUID, told: Resume | None = None, *, request_id: str) -> ResumeAnswer:
+    """Where to go on from, for a runner that comes back; one of another version needs a person first (F022)."""
+    with _locked(who, run_id, request_id) as (_, run, actor):
+        resuming.admit(run, told or Resume(), actor)
+        return resume_answer(run)
+
+
+def ingest(who: Credentials, records: Sequence[tuple[int, Record]], *, request_id: str) -> Ingested:
+    """Take in what happened elsewhere. A record comes with its place in the batch, by which a bad one is named."""
+    opener = partial(open_run, who, request_id=request_id)
+    return ingesting.take(who, records, opener=opener, request_id=request_id)
+
+
 def read(who: Credentials, run_id: uuid.UUID, *, request_id: str) -> OutcomeDocument:
     with wall.within(who.tenant_id):
         client = authenticate(who)
@@ -190,12 +248,26 @@ def read(who: Credentials, run_id: uuid.UUID, *, request_id: str) -> OutcomeDocu
 @contextmanager
 def _locked(who: Credentials, run_id: uuid.UUID, request_id: str) -> Iterator[tuple[AgentClient, Run, Actor]]:
     """One transaction inside the wall, with the client proven and its run locked."""
-    with wall.within(who.tenant_id):
-        client = authenticate(who)
-        run = record.lock_run(run_id)
-        if run is None or run.client_id != client.pk:
+    with _seen(who, run_id, request_id) as (client, run, actor, _):
+        yield client, run, actor
+
+
+@contextmanager
+def _seen(
+    who: Credentials, run_id: uuid.UUID, request_id: str, *questions: Question
+) -> Iterator[tuple[AgentClient, Run, Actor, list[list[Any]]]]:
+    """The same, and in the same round trip the answers to questions about what the lock holds still."""
+    with wall.restored(by="agent"):
+        family_of_run = record.family(run_id, client=who.client_id, secret_hash=who.secret_hash)
+        _, clients, family_found, *found = read_together(
+            wall.opening(who.tenant_id), claimed(who), family_of_run, *questions
+        )
+        if not clients:
+            raise NotAuthenticated
+        if not family_found:
             raise NotFound
-        yield client, run, Actor("agent", client.name, request_id)
+        client: AgentClient = clients[0]
+        yield client, family_found[-1], Actor("agent", client.name, request_id), found
 
 
 def _within_reach(client: AgentClient, workflow: str) -> None:

@@ -1,137 +1,60 @@
-"""A run's own moves: a turn is counted, the agent finishes, somebody cancels. The run is locked by the caller."""
+"""A run's own moves: the agent finishes, somebody cancels. The run is locked by the caller."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from steadyhand.contract import OUTCOME_OF, Finish, Turn, TurnAnswer
+from steadyhand.contract import Finish
 
-from recovery import case as cases
-from recovery import escalation, leases, settle
-from recovery.rules import messages
-from runs import definitions, record, redact
-from runs.models import Action, Run
-from runs.querysets import read_clock
+from recovery import endings, escalation, leases, settle, turns
+from runs import record, redact
+from runs.models import Action, Attempt, Run
+from runs.querysets import database_now
 from runs.record import Actor
 from runs.states import RUN_OPEN
 
-POLICY = ("policy_denied",)
-# No model uses that much: a sum that reaches it stays there, above any ceiling, and still fits its column.
-MAX_COUNTED = 2**61
-RECONCILED = ("completed_late_result", "completed_reconciled", "already_in_desired_state")
-
-
-def count_turn(run: Run, told: Turn, actor: Actor) -> TurnAnswer:
-    """Add a turn and its usage; the ceiling that has been reached is named and stops the run (F090, F100)."""
-    if run.state not in RUN_OPEN or run.goal != "forward":
-        return _stopped(run)
-    if run.turns >= run.max_turns:
-        settle.escalate_run(run, "turn_budget_exhausted", actor)
-        return _stopped(run)
-    _add_usage(run, told)
-    spent = cases.spent_budget(run, read_clock())
-    if spent is not None:
-        settle.escalate_run(run, spent, actor)
-        return _stopped(run)
-    return TurnAnswer(answer="go", turn=run.turns)
-
 
 def finish(run: Run, told: Finish, actor: Actor) -> None:
-    """End the run if its record allows an end; the closing sentence is kept as a claim (I14)."""
+    """End the run if its record allows an end; the closing sentence is kept as a claim (I14).
+
+    A run with a call in flight or in question ends by itself once the last of them is settled; one that was stopped
+    goes on from where it stood when a person lets it.
+    """
     leases.expire_of_run(run)
     run.refresh_from_db()
-    if told.claim and not run.claim:
-        Run.objects.filter(pk=run.pk).update(claim=redact.clean_text(told.claim))
-        run.refresh_from_db()
-    if run.state not in ("planning", "executing"):
+    _keep_claim(run, told)
+    if run.state not in RUN_OPEN:
         return None
+    turns.abandon(run, actor)
     if told.ended_by == "turn_limit":
-        return settle.escalate_run(run, "turn_budget_exhausted", actor)
-    refused = uncorrected_refusal(run)
-    if refused is not None:
-        return _fail(run, refused, actor)
-    contradicted = escalation.contradiction(run)
-    if contradicted is not None and contradicted.action is not None:
-        return settle.escalate_run(run, "conflicting_evidence", actor, failed_step=contradicted.action.step)
-    missing = missing_effect(run)
-    if missing is not None:
-        return settle.escalate_run(run, "required_effect_missing", actor, failed_step=missing)
-    return _complete(run, actor)
+        return _stop_at_turn_limit(run, actor)
+    if run.state in ("planning", "executing") and not _waits(run):
+        return endings.conclude(run, actor)
+    if run.state == "escalated" and escalation.has_run_task(run):
+        return None
+    Run.objects.filter(pk=run.pk).update(finished_at=database_now())
+    return run.refresh_from_db()
 
 
 def cancel(run: Run, actor: Actor, *, reason: str) -> None:
-    """Set the goal to cancel, void what was never dispatched, and end as soon as nothing is in flight."""
+    """Set the goal to cancel, void what was never dispatched, and end as soon as no write is in flight.
+
+    A second cancel is no second event. A read in flight changes nothing, so nobody waits for it (F135). The runs that
+    work for this one have nothing to work for any more.
+    """
+    if run.state == "cancelling":
+        return
     record.move_run(run, "cancelling", actor, kind="cancelling", reason=reason, goal="cancel")
-    for action in run.actions.filter(settled_at__isnull=True).exclude(state="permitted"):
-        if action.attempts == 0:
-            record.move_action(action, "void", actor, run=run, kind="void", reason_code="not_applied")
-            escalation.resolve_tasks(run, action=action, actor=actor, resolution="The run was cancelled.")
-        else:
-            settle.apply(run, action, actor)
+    turns.abandon(run, actor)
+    _give_up_reads(run)
+    waiting = run.actions.filter(settled_at__isnull=True).exclude(role="item")
+    for action in waiting.exclude(effect="write", state="permitted"):
+        _let_go(run, action, actor)
     for task in run.tasks.filter(action=None, state__in=("open", "claimed", "reopened")):
         escalation.close(task, actor=actor, resolution="The run was cancelled.")
     settle.refresh_run(run, actor)
-
-
-def uncorrected_refusal(run: Run) -> Action | None:
-    """The first refusal that no later success of its step or tool made good; a policy denial is never made good."""
-    refusals = run.actions.filter(state__in=("rejected", "refused_permanent")).order_by("id")
-    for refused in refusals:
-        later = run.actions.filter(state="succeeded", id__gt=refused.id)
-        corrected = later.filter(step=refused.step).exists() or later.filter(tool=refused.tool).exists()
-        if refused.reason_code in POLICY or not corrected:
-            return refused
-    return None
-
-
-def missing_effect(run: Run) -> str | None:
-    """The first tool whose proven effect the workflow demands and the run lacks."""
-    required = definitions.of_run(run).manifest.required_effects
-    proven = set(run.actions.filter(state="succeeded").values_list("tool", flat=True))
-    return next((tool for tool in required if tool not in proven), None)
-
-
-def _complete(run: Run, actor: Actor) -> None:
-    reasons = set(run.actions.filter(state="succeeded", effect="write").values_list("reason_code", flat=True))
-    reason = next((code for code in RECONCILED if code in reasons), "completed")
-    record.move_run(
-        run, "completed", actor, kind="completed", outcome="ok", reason_code=reason, failed_step=None,
-        customer_message=messages.customer_message(reason), operator_detail="",
-    )  # fmt: skip
-
-
-def _fail(run: Run, refused: Action, actor: Actor) -> None:
-    reason = refused.reason_code or "policy_denied"
-    record.move_run(
-        run, "failed", actor, kind="failed", outcome=OUTCOME_OF[reason].value, reason_code=reason,
-        failed_step=refused.step, customer_message=messages.customer_message(reason),
-        operator_detail=messages.title(reason),
-    )  # fmt: skip
-
-
-def _add_usage(run: Run, told: Turn) -> None:
-    """One guarded UPDATE: the ceiling stands in the statement, so that two turns cannot share the last one."""
-    used = told.usage
-    states_changes = {
-        "turns": run.turns + 1,
-        "input_tokens": _sum(run.input_tokens, used.input_tokens),
-        "output_tokens": _sum(run.output_tokens, used.output_tokens),
-        "cost_minor": _sum(run.cost_minor, used.cost_minor),
-        "usage_estimated": run.usage_estimated or used.input_tokens is None or used.output_tokens is None,
-        "version": run.version + 1,
-    }
-    Run.objects.filter(pk=run.pk).update(**states_changes)
-    run.refresh_from_db()
-
-
-def _sum(so_far: int, more: int | None) -> int:
-    return min(so_far + (more or 0), MAX_COUNTED)
-
-
-def _stopped(run: Run) -> TurnAnswer:
-    return TurnAnswer(
-        answer="stop", turn=run.turns, error=messages.error_for_model(run.reason_code or "stopped_by_operator")
-    )
+    for child in Run.objects.select_for_update().filter(parent=run, ended_at__isnull=True).order_by("id"):
+        cancel(child, actor, reason=reason)
 
 
 def earliest_due(run: Run) -> datetime | None:
@@ -140,3 +63,34 @@ def earliest_due(run: Run) -> datetime | None:
         run.actions.filter(due_at__isnull=False).order_by("due_at").values_list("due_at", flat=True).first()
     )
     return due
+
+
+def _waits(run: Run) -> bool:
+    return run.actions.filter(settled_at__isnull=True).exclude(role="item").exists()
+
+
+def _keep_claim(run: Run, told: Finish) -> None:
+    if told.claim and not run.claim:
+        Run.objects.filter(pk=run.pk).update(claim=redact.clean_text(told.claim))
+        run.refresh_from_db()
+
+
+def _stop_at_turn_limit(run: Run, actor: Actor) -> None:
+    """The framework stopped its agent: the run is not done, whatever stands in its last sentence (F093)."""
+    if run.state in ("planning", "executing"):
+        endings.escalate_run(run, "turn_budget_exhausted", actor, fired=["turn_budget_exhausted"])
+
+
+def _give_up_reads(run: Run) -> None:
+    """End what only reads: its late answer is kept and moves nothing."""
+    for attempt in Attempt.objects.filter(run=run, ended_at__isnull=True, action__effect="read"):
+        record.end_attempt(attempt, fence=attempt.fence, observed="unknown", reason_code="cancelled_by_user")
+    run.refresh_from_db()
+
+
+def _let_go(run: Run, action: Action, actor: Actor) -> None:
+    if action.attempts > 0:
+        settle.apply(run, action, actor)
+        return
+    record.move_action(action, "void", actor, run=run, kind="void", reason_code="not_applied")
+    escalation.resolve_tasks(run, action=action, actor=actor, resolution="The run was cancelled.")

@@ -206,9 +206,7 @@ class InboxMessage(TenantRow):
             models.CheckConstraint(condition=Q(state__in=("waiting", "used", "ignored")), name="inbox_state_known"),
         ]
         indexes = [
-            models.Index(
-                fields=["tenant", "source", "external_id"], name="inbox_waiting", condition=Q(state="waiting")
-            )
+            models.Index(fields=["tenant", "source", "external_id"], name="inbox_by_remote_id"),
         ]
 
 

@@ -7,17 +7,30 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
 
 from recovery import case as cases
-from recovery import permissions
+from recovery import permissions, statements
 from recovery.case import Case
-from recovery.models import Decision, HumanTask
+from recovery.models import DeadLetter, Decision, HumanTask
 from recovery.rules import assembly, policy
-from recovery.rules.policy import Situation, Verb
-from runs import wall
-from runs.models import Person, Run
+from recovery.rules.situation import LABELS, Ceiling, Situation, Verb, clock, surely_nothing
+from recovery.statements import Statement
+from runs import budgets, definitions, wall
+from runs.models import Action, Person, Run
 from runs.querysets import read_clock
 from runs.states import RUN_OPEN, TASK_OPEN
+
+_CEILINGS = {
+    "turn_budget_exhausted": (("max_turns", "turns"),),
+    "tool_call_budget_exhausted": (("max_tool_calls", "tool calls"),),
+    "cost_budget_exhausted": (("max_cost_minor", "minor units of cost"),),
+    "token_budget_exhausted": (("max_input_tokens", "input tokens"), ("max_output_tokens", "output tokens")),
+}
+_UNITS: dict[str, budgets.Unit] = {"turn_budget_exhausted": "turn", "tool_call_budget_exhausted": "call"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,8 @@ class Panel:
     case: Case | None
     situation: Situation
     running: Decision | None
+    letter: DeadLetter | None
+    statement: Statement | None
 
     @property
     def evidence_hash(self) -> str:
@@ -36,8 +51,18 @@ class Panel:
         return assembly.hash_of(self.case.known) if self.case else f"run:{self.run.state}:{self.run.reason_code}"
 
     @property
+    def call(self) -> Action:
+        """The call that the task is about; policy offers a verb on a call only where there is one."""
+        assert self.task.action is not None  # noqa: S101
+        return self.task.action
+
+    @property
     def verbs(self) -> tuple[Verb, ...]:
         return policy.verbs(self.situation)
+
+    @property
+    def shown(self) -> tuple[Verb, ...]:
+        return policy.shown(self.situation)
 
     def verb(self, name: str) -> Verb:
         return policy.find(self.situation, name)
@@ -54,29 +79,121 @@ def read(task: HumanTask, person: Person) -> Panel:
     """The panel of a task, inside the open wall."""
     run, now = task.run, read_clock()
     case = cases.read(run, task.action) if task.action is not None else None
-    mine = task.claimed_by_id == person.pk and task.state == "claimed"
     running = Decision.objects.filter(run=run, action=task.action, state__in=("requested", "running")).first()
+    letters = DeadLetter.objects.filter(action=task.action).select_related("owner")
+    letter = letters.first() if task.kind == "dead_letter" else None
+    statement = statements.pending(task)
     situation = Situation(
-        abilities=permissions.grants(person).get(task.tenant_id, frozenset()),
-        task_open=task.state in TASK_OPEN,
-        mine=mine,
-        held_by=str(task.claimed_by) if task.state == "claimed" else None,
-        held_until=task.claimed_until,
-        run_state=run.state,
-        run_open=run.state in RUN_OPEN,
-        evidence=case.evidence if case else None,
-        settled=task.action is None or task.action.settled_at is not None,
-        awaiting_approval=task.action is not None and task.action.state == "awaiting_approval",
-        tool=task.tool or "the run",
-        final_from=case.final_at if case else None,
-        last_look_kept=case is not None and assembly.early_looks_spent(case.known),
+        **_before(task, person),
+        **_call(task, case),
+        **_consent(task, person, statement),
+        **_run(run, task, case, now),
         check_under_way=running is not None and task.action is not None,
-        open_calls=run.actions.filter(settled_at__isnull=True).count(),
-        ceiling=cases.spent_budget(run, now) or _calls_spent(run),
-        over_threshold=case.known.over_threshold if case else False,
+        letter=letter.state if letter else "",
         now=now,
     )
-    return Panel(task, run, case, situation, running)
+    return Panel(task, run, case, situation, running, letter, statement)
+
+
+def _before(task: HumanTask, person: Person) -> dict[str, Any]:
+    """Who stands before the task, and who holds it."""
+    return {
+        "abilities": permissions.grants(person).get(task.tenant_id, frozenset()),
+        "task_open": task.state in TASK_OPEN,
+        "mine": task.claimed_by_id == person.pk and task.state == "claimed",
+        "held_by": str(task.claimed_by) if task.state == "claimed" else None,
+        "held_until": task.claimed_until,
+    }
+
+
+def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
+    """What the record says about the call of the task."""
+    action = task.action
+    return {
+        "evidence": case.evidence if case else None,
+        "settled": action is None or action.settled_at is not None,
+        "awaiting_approval": action is not None and action.state == "awaiting_approval",
+        "in_flight": action is not None and action.state == "permitted",
+        "held": action is not None and action.state == "held",
+        "tool": task.tool or "the run",
+        "final_from": case.final_at if case else None,
+        "last_look_kept": case is not None and assembly.early_looks_spent(case.known),
+        "over_threshold": case.known.over_threshold if case else False,
+        "approve_until": action.due_at if action and action.state == "awaiting_approval" else None,
+    }
+
+
+def _consent(task: HumanTask, person: Person, statement: Statement | None) -> dict[str, Any]:
+    """Who asked, who vouched, and who has decided already."""
+    return {
+        "requester": is_requester(person, task.run),
+        "decided": _decided(task),
+        "attested": str(statement) if statement else "",
+        "attester": statement is not None and statement.by.pk == person.pk,
+    }
+
+
+def _run(run: Run, task: HumanTask, case: Case | None, now: datetime) -> dict[str, Any]:
+    """The run around the call: what is open in it, what stopped it, what could be undone."""
+    opens = list(run.actions.filter(settled_at__isnull=True).values_list("pk", "effect", "attempts"))
+    nothing = case.action.pk if case is not None and surely_nothing(case.evidence) else None
+    return {
+        "run_state": run.state,
+        "run_open": run.state in RUN_OPEN,
+        "open_calls": len(opens),
+        "doubtful": sum(effect == "write" and tried > 0 and pk != nothing for pk, effect, tried in opens),
+        "rolling_back": run.goal == "rollback",
+        "undoable": _undoable(run),
+        "ceiling": cases.spent_budget(run, now) or _calls_spent(run),
+        "fired": _fired(run, task.reason_code, now),
+        "topped_up": run.topped_up,
+    }
+
+
+def is_requester(person: Person, run: Run) -> bool:
+    """Whether this person asked for the run, or for the one that it works for (SEC-08)."""
+    names = {person.email.casefold(), person.name.casefold()}
+    return run.requester.strip().casefold() in names or (run.parent is not None and is_requester(person, run.parent))
+
+
+def _decided(task: HumanTask) -> str:
+    """Who approved or rejected the call of this task, and when; empty while nobody has."""
+    if task.action is None or task.action.state == "awaiting_approval":
+        return ""
+    made = Decision.objects.filter(Q(verb="approve") | Q(verb="reject"), task=task).select_related("by").first()
+    return f"{made.by} chose “{LABELS[made.verb]}” at {clock(made.requested_at)}" if made else ""
+
+
+def _undoable(run: Run) -> int:
+    """How many proven effects have a registered undo and were not undone."""
+    if run.state not in RUN_OPEN:
+        return 0
+    tools = definitions.of_run(run).tools
+    standing = run.effects.filter(compensated_by=None).exclude(action__role="undo")
+    names = standing.values_list("action__tool", flat=True)
+    return sum(tools[name].compensate is not None for name in names if name in tools)
+
+
+def _fired(run: Run, reason: str, now: datetime) -> Ceiling | None:
+    """The ceiling of this run that stopped it; None for any other reason, and where a run above it was stopped."""
+    if run.parent_id is not None and reason not in budgets.fired(run, now, unit=_UNITS.get(reason)):
+        return None
+    if reason == "time_budget_exhausted":
+        return _ceiling("elapses_at", "seconds", round((run.elapses_at - run.opened_at).total_seconds()))
+    limited = [(field, label) for field, label in _CEILINGS.get(reason, ()) if getattr(run, field) is not None]
+    if not limited:
+        return None
+    field, label = min(limited, key=lambda one: _left(run, one[0]))
+    return _ceiling(field, label, getattr(run, field))
+
+
+def _ceiling(field: str, label: str, limit: int) -> Ceiling:
+    return Ceiling(field, label, limit, max(1, limit // 2))
+
+
+def _left(run: Run, field: str) -> int:
+    left: int = getattr(run, field) - getattr(run, field.removeprefix("max_"))
+    return left
 
 
 def _calls_spent(run: Run) -> str | None:

@@ -14,13 +14,16 @@ from guardian.shortcuts import assign_perm
 from runs.models import Person, Tenant
 from runs.wall import within
 
-_SUPPORT = ("view", "claim", "comment", "reconcile", "resume", "cancel")
+_SUPPORT = (
+    "view", "claim", "comment", "reconcile", "resume", "cancel", "attest", "compensate", "top_up", "stop_run",
+)  # fmt: skip
+_ONCALL = (*_SUPPORT, "retry", "approve", "replay", "stop")
 
 ROLES: dict[str, tuple[str, ...]] = {
     "viewer": ("view",),
     "support": _SUPPORT,
-    "oncall": (*_SUPPORT, "retry"),
-    "admin": (*_SUPPORT, "retry", "administer", "audit"),
+    "oncall": _ONCALL,
+    "admin": (*_ONCALL, "administer", "audit"),
     "auditor": ("view", "audit"),
 }
 
@@ -53,12 +56,34 @@ def tenants_of(person: Person) -> list[uuid.UUID]:
 
 def grant_role(person: Person, tenant: Tenant, role: str) -> None:
     """Put a person into a tenant's role; raises KeyError for a role that does not exist."""
-    group, created = Group.objects.get_or_create(name=f"{tenant.pk}:{role}")
-    if created:
-        with within(tenant.pk):
-            for ability in ROLES[role]:
-                assign_perm(f"runs.{ability}", group, tenant)
+    abilities = ROLES[role]
+    group, _ = Group.objects.get_or_create(name=f"{tenant.pk}:{role}")
+    _grant(group, tenant.pk, abilities)
     person.groups.add(group)
+
+
+def refresh_roles() -> int:
+    """Give the roles of every tenant what this version grants them; returns how many grants were missing.
+
+    An upgrade may bring new abilities; a role that was made before it gets them at the next start.
+    """
+    missing = 0
+    for group in Group.objects.order_by("pk"):
+        tenant_id, _, role = group.name.partition(":")
+        if role in ROLES:
+            missing += _grant(group, uuid.UUID(tenant_id), ROLES[role])
+    return missing
+
+
+def _grant(group: Group, tenant_id: uuid.UUID, abilities: tuple[str, ...]) -> int:
+    held = GroupObjectPermission.objects.filter(group=group, object_pk=str(tenant_id))
+    missing = set(abilities) - set(held.values_list("permission__codename", flat=True))
+    if missing:
+        with within(tenant_id):
+            tenant = Tenant.objects.get(pk=tenant_id)
+            for ability in sorted(missing):
+                assign_perm(f"runs.{ability}", group, tenant)
+    return len(missing)
 
 
 def roles_of(person: Person) -> dict[uuid.UUID, list[str]]:

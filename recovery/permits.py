@@ -1,319 +1,199 @@
-"""Granting a call, or saying why not: in one statement where nothing stands in the way, else under the run's lock."""
+"""Granting a call, or saying why not, with everything in view: the run is locked by the caller."""
 
 from __future__ import annotations
 
-import json
-import uuid
-from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db.models import F, Q
-from steadyhand.contract import OUTCOME_OF, Permit
+from django.db.models import F
+from steadyhand.contract import Permit
 
+from recovery import answers, escalation, gate, leases, parts, refusals, settle, view
 from recovery import case as cases
-from recovery import escalation, leases, settle
-from recovery.answers import NotFound, seconds_between
-from recovery.clients import Credentials, NotAuthenticated
-from recovery.proposal import Prepared, Refusal, prepare
+from recovery.proposal import Prepared, Refusal
 from recovery.rules import messages
 from recovery.rules.decide import Action as Answer
-from runs import hot, record, vault
-from runs.ids import new_id
-from runs.models import Action, Attempt, Run
+from recovery.tasks import ring
+from recovery.view import View
+from recovery.work import orders
+from runs import budgets, record, vault
+from runs.models import Action, Run, Stop
 from runs.querysets import read_clock
 from runs.record import Actor
 from runs.states import RUN_OPEN
-
-__all__ = ["needs_care", "prepare", "quickly", "under_lock"]
-
-DISPATCH_WITHIN_SECONDS = 5.0
-ASK_AGAIN_SECONDS = 1.0
-OUTCOME_NOT_OPEN = ("proposed", "awaiting_approval", "approved", "permitted", "refused_transient", "absent_final")
-CLOSED_TO_CALLS = ("escalated", "compensating", "cancelling")
+from runs.together import read_together
 
 
-def needs_care(prepared: Prepared) -> bool:
-    """Whether a person must agree first: such a call never takes the quick way."""
-    over = cases.over_threshold(prepared.facts.definition, prepared.tool, prepared.value_minor)
-    return prepared.tool.effect == "write" and (prepared.tool.requires_approval or over)
+def another_version(run: Run, step: str, actor: Actor) -> Permit:
+    """The agent was written for another version of the workflow than its run is pinned to: a person's (F022)."""
+    if run.state in RUN_OPEN and run.goal == "forward":
+        settle.escalate_run(run, "definition_changed", actor, failed_step=step)
+    return answers.stop(run, step)
 
 
-def quickly(who: Credentials, prepared: Prepared, *, request_id: str) -> Permit | None:
-    """Grant a first attempt, or replay a proven one, in one statement; None where the case has to be read.
-
-    Raises NotAuthenticated, NotFound, and IntegrityError when a twin was granted at the same moment.
-    """
-    action_pk, attempt_pk = new_id(), new_id()
-    row = hot.permit(
-        **_identity(who, prepared),
-        action=action_pk,
-        attempt=attempt_pk,
-        event=new_id(),
-        layer=prepared.layer,
-        key=prepared.key(),
-        lease=prepared.lease_seconds,
-        after=list(prepared.tool.after) if prepared.tool.after is not None else None,
-        request=request_id,
-    )
-    if row["client"] is None:
-        raise NotAuthenticated
-    if row["run_state"] is None:
-        raise NotFound
-    if row["granted"]:
-        return _execute(prepared, attempt_pk, number=1, fence=1, key=prepared.key())
-    if row["action_state"] == "succeeded":
-        return _replay(prepared, row["sealed_result"])
-    return None
-
-
-def under_lock(run: Run, prepared: Prepared, actor: Actor) -> Permit:
+def under_lock(run: Run, prepared: Prepared, actor: Actor, seen: View) -> Permit:
     """Answer a proposal with everything in view. The run is locked; a lease that ran out is settled first."""
-    if leases.expire_of_run(run):
+    if seen.has_expired:
+        leases.expire_of_run(run)
         run.refresh_from_db()
-    existing = _existing(run, prepared)
-    if existing is not None:
-        # Under whatever step it is asked for, this is the first one's action: its id and step stand on every answer,
-        # for the id that is sent is the id that a look-up will ask for (I9).
-        prepared = replace(prepared, action_id=existing.action_id, step=existing.step)
+        seen = view.of(prepared, read_together(*view.questions(prepared)))
+    existing, asked_as = seen.existing(), prepared.action_id
+    prepared = gate.under_its_own_name(existing, prepared)
     if existing is not None and existing.state in ("succeeded", "compensated"):
-        return _replay(prepared, existing.sealed_result)
+        return answers.replay(prepared, existing.sealed_result)
     if run.state not in RUN_OPEN or run.goal != "forward":
-        return _stop(run, prepared)
-    if existing is not None and existing.state in ("rejected", "refused_permanent", "void"):
-        return _deny(prepared, Refusal(existing.reason_code or "not_applied", existing.error_field))
-    if prepared.refusal is not None:
-        return _reject(run, prepared, actor) if existing is None else _withdraw(run, existing, prepared, actor)
-    waits_for = _blocking(run, prepared)
+        return answers.stop(run, prepared.step)
+    if existing is not None and existing.state in gate.REFUSED:
+        return refusals.refused_before(run, existing, prepared, actor, renamed=asked_as != existing.action_id)
+    stop = seen.stop(run)
+    if stop is not None:
+        return _stopped(run, stop, prepared, actor)
+    if existing is None and run.state not in gate.CLOSED_TO_CALLS and seen.runs_in_circles():
+        return refusals.escalate(run, "no_progress_loop", prepared, actor)
+    refusal = prepared.refusal or (seen.drift() if existing is None else None)
+    if refusal is not None:
+        return refusals.refuse(run, existing, prepared, refusal, actor)
+    permit = _in_turn(run, existing, prepared, actor, seen)
+    if permit.answer == "wait" and existing is not None and existing.attempts > 0:
+        refusals.note_retry(run, existing, prepared, actor)
+    return permit
+
+
+def _in_turn(run: Run, existing: Action | None, prepared: Prepared, actor: Actor, seen: View) -> Permit:
+    """Nothing speaks against the call itself: it waits for what comes before it, or goes ahead."""
+    waits_for = seen.blocking(run, existing)
     if waits_for is not None:
-        return _wait(prepared, waits_for.due_at or _lease_end(waits_for), reason=waits_for.reason_code)
-    if run.state in CLOSED_TO_CALLS:
-        return _wait(prepared, None, reason=run.reason_code)
+        sentence = f"{waits_for.tool} has to be settled first; this call has not been looked at."
+        due_at = waits_for.due_at or seen.lease_end(waits_for)
+        return answers.wait(
+            prepared, due_at, reason=waits_for.reason_code or "async_pending", sentence=sentence, now=seen.now
+        )
+    if run.state in gate.CLOSED_TO_CALLS:
+        return answers.wait(prepared, None, reason=run.reason_code, now=seen.now)
+    batch = parts.of_proposal(run, prepared)
+    if batch is not None and batch.is_open:
+        return answers.wait(prepared, None, reason="external_outcome_unknown")
+    if batch is not None and batch.is_done:
+        return answers.replay_result(prepared, batch.recorded())
     if existing is not None:
-        return _again(run, existing, prepared, actor)
+        return _again(run, existing, prepared, actor, seen)
     return _first(run, prepared, actor)
 
 
 def _first(run: Run, prepared: Prepared, actor: Actor) -> Permit:
-    """A new call: the ceilings first, then a person's agreement where one is needed, then the permit."""
-    spent = _ceiling(run, read_clock())
-    if spent is not None:
-        settle.escalate_run(run, spent, actor, failed_step=prepared.step)
-        return _stop(run, prepared)
-    action = _write_action(run, prepared, "proposed")
-    if needs_care(prepared):
-        return _await_approval(run, action, prepared, actor)
-    Run.objects.filter(pk=run.pk).update(tool_calls=F("tool_calls") + 1)
-    return _grant(run, action, prepared, actor)
+    """A new call: the ceilings first, then what it rests on, then a person's agreement where one is needed."""
+    fired = budgets.fired(run, read_clock(), unit="call")
+    if fired:
+        return refusals.escalate(run, fired[0], prepared, actor, fired=fired)
+    if gate.is_taken(run, prepared):
+        return refusals.refuse(run, None, prepared, refusals.taken(prepared.tool), actor)
+    refusal = gate.unmet(run, None, prepared)
+    if refusal is not None:
+        return refusals.hold_back(run, None, prepared, refusal, actor)
+    if gate.needs_care(prepared):
+        return _await_approval(run, refusals.write_action(run, prepared, "proposed"), prepared, actor)
+    return _begin(run, None, prepared, actor)
 
 
-def _again(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:
+def _again(run: Run, action: Action, prepared: Prepared, actor: Actor, seen: View) -> Permit:
     """The same call once more: the table says whether it may be sent (I17: one owner of retries)."""
     if action.state == "permitted":
-        return _wait(prepared, _lease_end(action), reason=None)
+        return answers.wait(prepared, seen.lease_end(action), reason=None, now=seen.now)
+    if action.state == "awaiting_approval":
+        return answers.wait(prepared, None, reason="approval_required", now=seen.now)
+    if action.state == "refused_transient" and action.due_at is not None and action.due_at > seen.now:
+        return answers.wait(prepared, action.due_at, reason=action.reason_code, now=seen.now)
+    if cases.waits_for_credential(action):
+        return answers.wait(prepared, None, reason=action.reason_code)
+    since = orders.under_way_since(action)
+    if since is not None:
+        return answers.soon(prepared, action.reason_code, since)
     case = cases.read(run, action)
-    if action.state == "probing":
-        return _wait(prepared, case.now, reason=action.reason_code)
     if action.due_at is not None and action.due_at > case.now:
-        return _wait(prepared, action.due_at, reason=action.reason_code)
+        return answers.wait(prepared, action.due_at, reason=action.reason_code)
     if case.answer.action is Answer.RETRY:
-        generation = action.key_generation + (1 if case.evidence.key == "expired" else 0)
-        return _grant(run, action, prepared, actor, generation=generation)
+        return _retry(run, action, prepared, actor, expired=case.evidence.key == "expired")
     if case.answer.action in (Answer.PROBE, Answer.WAIT):
-        return _wait(prepared, action.due_at, reason=action.reason_code)  # a waiting agent moves no due time (I16)
+        return answers.wait(prepared, action.due_at, reason=action.reason_code)  # waiting moves no due time (I16)
     settle.settle(run, action, actor)
     action.refresh_from_db()
     run.refresh_from_db()
     if action.settled_at is None:
-        return _wait(prepared, action.due_at, reason=action.reason_code)
-    return _stop(run, prepared) if run.state not in RUN_OPEN else _deny(prepared, Refusal(action.reason_code or ""))
+        return answers.wait(prepared, action.due_at, reason=action.reason_code)
+    if run.state not in RUN_OPEN:
+        return answers.stop(run, prepared.step)
+    return answers.deny(prepared, Refusal(action.reason_code or "not_applied"))
+
+
+def _retry(run: Run, action: Action, prepared: Prepared, actor: Actor, *, expired: bool) -> Permit:
+    """What may be sent once more is sent once more, unless what it rests on has changed while it was held back."""
+    refusal = gate.unmet(run, action, prepared) if action.state in gate.NOT_SENT_OR_FREE else None
+    if refusal is not None:
+        return refusals.hold_back(run, action, prepared, refusal, actor)
+    if action.attempts == 0:
+        return _begin(run, action, prepared, actor)
+    return _grant(run, action, prepared, actor, generation=action.key_generation + (1 if expired else 0))
+
+
+def _begin(run: Run, action: Action | None, prepared: Prepared, actor: Actor) -> Permit:
+    """The first dispatch of a call: it takes a call of the budgets, here and above, and of the tool's window."""
+    now = read_clock()
+    fired = budgets.fired(run, now, unit="call")
+    if fired:
+        return refusals.escalate(run, fired[0], prepared, actor, fired=fired)
+    next_window = gate.reserve_rate(run, prepared, now)
+    if next_window is not None:
+        sentence = f"{prepared.tool.name} was called as often as its window allows."
+        return answers.wait(prepared, next_window, reason="call_rate_limited", sentence=sentence)
+    above = refusals.count_call(run, actor)
+    if above is not None:
+        return refusals.escalate(run, above, prepared, actor)
+    return _grant(run, action or refusals.write_action(run, prepared, "proposed"), prepared, actor)
 
 
 def _grant(run: Run, action: Action, prepared: Prepared, actor: Actor, *, generation: int = 1) -> Permit:
+    if prepared.tool.dispatch == "host":
+        orders.order_send(action, actor=actor, ring=ring)
+        return answers.soon(prepared, None)
+    batch = parts.of_proposal(run, prepared)
     key = vault.remote_key(prepared.facts.definition.keys, action.action_id, generation)
+    refresh = action.reason_code == "credential_refresh" and action.attempts > 0
     if generation != action.key_generation:
         Action.objects.filter(pk=action.pk).update(key_generation=generation, first_dispatched_at=None)
         action.refresh_from_db()
     attempt = record.grant_attempt(
         action, run=run, layer=prepared.layer, lease_seconds=prepared.lease_seconds, key=key, actor=actor
     )
-    Run.objects.filter(pk=run.pk).update(in_flight=F("in_flight") + 1, version=F("version") + 1)
+    counted = {"in_flight": F("in_flight") + 1, "version": F("version") + 1}
+    Run.objects.filter(pk=run.pk).update(finished_at=None, **counted)
     settle.refresh_run(run, actor)
-    return _execute(prepared, attempt.pk, number=attempt.number, fence=attempt.fence, key=key)
-
-
-def _reject(run: Run, prepared: Prepared, actor: Actor) -> Permit:
-    """Write the refusal down: the action is over, the agent may propose something else (ruling 18)."""
-    refusal = prepared.refusal or Refusal("policy_denied")
-    action = _write_action(
-        run,
-        prepared,
-        "rejected",
-        reason_code=refusal.reason,
-        error_field=refusal.field[:300],
-        settled_at=read_clock(),
-    )
-    record.write_event(
-        run, "rejected", actor, action=action, to_state="rejected", reason=refusal.sentence,
-        data={"step": action.step, "tool": action.tool, "reason_code": refusal.reason, "field": refusal.field},
+    return answers.execute(
+        prepared, attempt.pk, number=attempt.number, fence=attempt.fence, key=key,
+        arguments=batch.arguments() if batch else None, refresh_credential=refresh or None,
     )  # fmt: skip
-    return _deny(prepared, refusal)
 
 
-def _withdraw(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:
-    """A call whose authorization ended between two tries: over if nothing happened, else only its outcome matters."""
-    refusal = prepared.refusal or Refusal("policy_denied")
-    if action.state not in ("refused_transient", "absent_final"):
-        return _wait(prepared, action.due_at or _lease_end(action), reason=action.reason_code)
-    record.move_action(
-        action,
-        "refused_permanent",
-        actor,
-        run=run,
-        kind="refused",
-        reason=refusal.sentence,
-        reason_code=refusal.reason,
-        error_field=refusal.field[:300],
-    )
-    settle.refresh_run(run, actor)
-    return _deny(prepared, refusal)
+# --- what else a proposal may come to -----------------------------------------------------------------------
+
+
+def _stopped(run: Run, stop: Stop, prepared: Prepared, actor: Actor) -> Permit:
+    """Nothing leaves while the switch stands. Quarantine hands the run to a person; else it goes on afterwards."""
+    if stop.mode == "quarantine":
+        return refusals.escalate(run, "stopped_by_operator", prepared, actor)
+    return answers.stopped(run.pk, prepared.step, messages.error_for_model("stopped_by_operator"))
 
 
 def _await_approval(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:
     record.move_action(
-        action, "awaiting_approval", actor, run=run, kind="approval_required", reason_code="approval_required"
-    )
+        action, "awaiting_approval", actor, run=run, kind="approval_required", reason_code="approval_required",
+        due_at=_approval_ends_at(run, prepared),
+    )  # fmt: skip
     escalation.open_task(run, "approval_required", action=action, actor=actor)
     settle.refresh_run(run, actor)
-    return _wait(prepared, None, reason="approval_required")
+    return answers.wait(prepared, None, reason="approval_required")
 
 
-def _write_action(run: Run, prepared: Prepared, state: str, **more: Any) -> Action:
-    return Action.objects.create(
-        pk=new_id(),
-        tenant_id=run.tenant_id,
-        run=run,
-        action_id=prepared.action_id,
-        step=prepared.step,
-        tool=prepared.tool.name,
-        tool_version=prepared.tool.version,
-        effect=prepared.tool.effect,
-        turn=run.turns,
-        arguments_hash=prepared.arguments_hash,
-        arguments=prepared.redacted,
-        sealed_arguments=prepared.sealed,
-        value_minor=prepared.value_minor,
-        currency=prepared.currency,
-        idempotency_key=prepared.key(),
-        state=state,
-        **more,
-    )
-
-
-def _existing(run: Run, prepared: Prepared) -> Action | None:
-    """The same identity; else, for a write, an unsettled one that means the same under another step."""
-    same = Action.objects.filter(action_id=prepared.action_id).first()
-    if same is not None or prepared.tool.effect == "read":
-        return same
-    return run.actions.filter(
-        tool=prepared.tool.name, arguments_hash=prepared.arguments_hash, effect="write", settled_at__isnull=True
-    ).first()
-
-
-def _blocking(run: Run, prepared: Prepared) -> Action | None:
-    """The unsettled write that this call has to wait for: an earlier turn's, one of this turn whose outcome is open,
-    or its own step's with other arguments."""
-    earlier = Q(turn__lt=run.turns) | ~Q(state__in=OUTCOME_NOT_OPEN)
-    if prepared.tool.after is not None:
-        earlier &= Q(tool__in=prepared.tool.after)
-    waiting = run.actions.filter(earlier | Q(step=prepared.step), effect="write", settled_at__isnull=True)
-    others = waiting.exclude(action_id=prepared.action_id).exclude(
-        tool=prepared.tool.name, arguments_hash=prepared.arguments_hash
-    )
-    return others.order_by("id").first()
-
-
-def _ceiling(run: Run, now: datetime) -> str | None:
-    if run.tool_calls >= run.max_tool_calls:
-        return "tool_call_budget_exhausted"
-    if run.deadline_at is not None and run.deadline_at <= now:
-        return "deadline_exceeded"
-    return cases.spent_budget(run, now)
-
-
-def _lease_end(action: Action) -> datetime | None:
-    return Attempt.objects.filter(action=action, ended_at__isnull=True).values_list("lease_until", flat=True).first()
-
-
-def _identity(who: Credentials, prepared: Prepared) -> dict[str, Any]:
-    return {
-        "tenant": who.tenant_id,
-        "client": who.client_id,
-        "secret": who.secret_hash,
-        "run": prepared.run_id,
-        "workflow": prepared.facts.definition.id,
-        "action_id": prepared.action_id,
-        "step": prepared.step,
-        "tool": prepared.tool.name,
-        "tool_version": prepared.tool.version,
-        "effect": prepared.tool.effect,
-        "arguments_hash": prepared.arguments_hash,
-        "arguments": json.dumps(prepared.redacted),
-        "sealed": prepared.sealed,
-        "value": prepared.value_minor,
-        "currency": prepared.currency,
-    }
-
-
-# --- the answers --------------------------------------------------------------------------------------------
-
-
-def _execute(prepared: Prepared, attempt: uuid.UUID, *, number: int, fence: int, key: str) -> Permit:
-    return Permit(
-        answer="execute",
-        run_id=str(prepared.run_id),
-        step=prepared.step,
-        action_id=prepared.action_id,
-        attempt_id=str(attempt),
-        attempt=number,
-        fence=fence,
-        idempotency_key=key if prepared.tool.idempotency.kind == "key" else None,
-        timeout_seconds=prepared.tool.timeout_seconds,
-        dispatch_within_seconds=DISPATCH_WITHIN_SECONDS,
-    )
-
-
-def _replay(prepared: Prepared, sealed: bytes | memoryview | None) -> Permit:
-    result = vault.unseal(prepared.facts.definition.keys, sealed) if sealed else None
-    return Permit(
-        answer="replay", run_id=str(prepared.run_id), step=prepared.step, action_id=prepared.action_id, result=result
-    )
-
-
-def _wait(prepared: Prepared, due_at: datetime | None, *, reason: str | None) -> Permit:
-    """Wait: until a time that is known, or, without one, until a person or a look-up has settled it."""
-    now = read_clock()
-    ready = due_at is not None and due_at <= now
-    shown = now + timedelta(seconds=ASK_AGAIN_SECONDS) if ready else due_at
-    error = messages.error_for_model(reason) if reason and OUTCOME_OF[reason].value != "retryable" else None
-    return Permit(
-        answer="wait",
-        run_id=str(prepared.run_id),
-        step=prepared.step,
-        action_id=prepared.action_id,
-        due_at=shown,
-        wait_seconds=seconds_between(now, shown) if shown else None,
-        error=error,
-    )
-
-
-def _deny(prepared: Prepared, refusal: Refusal) -> Permit:
-    error = messages.error_for_model(refusal.reason, field=refusal.field, detail=refusal.sentence)
-    return Permit(
-        answer="deny", run_id=str(prepared.run_id), step=prepared.step, action_id=prepared.action_id, error=error
-    )
-
-
-def _stop(run: Run, prepared: Prepared) -> Permit:
-    error = messages.error_for_model(run.reason_code or "stopped_by_operator")
-    return Permit(answer="stop", run_id=str(run.pk), step=prepared.step, error=error)
+def _approval_ends_at(run: Run, prepared: Prepared) -> datetime:
+    """An approval that does not come in time is none (F127)."""
+    declared = prepared.facts.definition.manifest.approval_seconds
+    ends_at: datetime = min(filter(None, (run.elapses_at, run.deadline_at)))
+    return ends_at if declared is None else min(ends_at, read_clock() + timedelta(seconds=declared))

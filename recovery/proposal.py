@@ -10,12 +10,12 @@ from typing import Any
 from steadyhand.contract import Proposal
 from steadyhand.identity import canonical
 from steadyhand.manifest import Tool
-from steadyhand.paths import dig
+from steadyhand.paths import MISSING, dig
 
 from recovery.rules import scope
 from recovery.rules.scope import currency_of
 from runs import redact, vault
-from runs.definitions import RunFacts
+from runs.definitions import Definition, RunFacts
 from runs.querysets import read_clock
 
 LEASE_GRACE_SECONDS = 15.0
@@ -23,11 +23,12 @@ LEASE_GRACE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a proposal may not become a call."""
+    """Why a proposal may not become a call; `suggested` is what to do instead, where that is not the reason's own."""
 
     reason: str
     field: str = ""
     sentence: str = ""
+    suggested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Prepared:
     value_minor: int | None
     currency: str
     refusal: Refusal | None
+    arguments: dict[str, Any]
+    business_key: str
 
     @property
     def lease_seconds(self) -> float:
@@ -66,6 +69,7 @@ def prepare(facts: RunFacts, run_id: uuid.UUID, proposal: Proposal) -> Prepared:
     plain = canonical(proposal.arguments, without=frozenset([own_key]) if own_key else frozenset())
     step = proposal.step or proposal.tool
     arguments_hash = vault.hash_arguments(definition.keys, plain)
+    business_key = _business_key(definition, tool, proposal.arguments)
     refusal = Refusal("unsupported_operation", sentence=f"There is no tool {named}.")
     return Prepared(
         run_id=run_id,
@@ -86,19 +90,35 @@ def prepare(facts: RunFacts, run_id: uuid.UUID, proposal: Proposal) -> Prepared:
         sealed=vault.seal(definition.keys, json.loads(plain)),
         value_minor=_value(tool, proposal.arguments),
         currency=currency_of(tool, proposal.arguments),
-        refusal=_refusal(facts, declared, proposal.arguments) if declared else refusal,
+        refusal=_refusal(facts, declared, proposal) if declared else refusal,
+        arguments=proposal.arguments,
+        business_key=business_key,
     )
 
 
-def _refusal(facts: RunFacts, tool: Tool, arguments: dict[str, Any]) -> Refusal | None:
+def _business_key(definition: Definition, tool: Tool, arguments: dict[str, Any]) -> str:
+    """What `once_per` names, as one hash; a field that is left out counts with the others as left out."""
+    if not tool.once_per or tool.effect == "read":
+        return ""
+    named = {path: value for path in tool.once_per if (value := dig(arguments, path)) is not MISSING}
+    return vault.hash_arguments(definition.keys, canonical({"tool": tool.name, "of": named}))
+
+
+def _refusal(facts: RunFacts, tool: Tool, proposal: Proposal) -> Refusal | None:
     """The first reason not to make this call: its shape, then its scope, whose end alone needs the clock."""
+    if proposal.unreadable is not None:
+        return Refusal(proposal.unreadable, sentence="The arguments cannot be read as JSON.")
+    arguments = proposal.arguments
     shape = facts.definition.check_arguments(tool, arguments)
     if shape is not None:
         return Refusal("invalid_arguments", field=shape[0], sentence=f"{shape[0] or 'arguments'} {shape[1]}.")
-    if not facts.scope or not any(facts.scope.values()):
-        return None
     outside = scope.breach(facts.scope, tool, arguments, read_clock)
     return Refusal("policy_denied", field=outside[0], sentence=f"{outside[1].capitalize()}.") if outside else None
+
+
+def item_hash(definition: Definition, item: Any) -> str:
+    """The identity of one item of a batch: the hash that its own action carries (F049)."""
+    return vault.hash_arguments(definition.keys, canonical(item if isinstance(item, dict) else {"item": item}))
 
 
 def _value(tool: Tool, arguments: dict[str, Any]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Literal
+from typing import Literal
 
 from django.db.models import Q
 from steadyhand.contract import (
@@ -18,11 +18,10 @@ from steadyhand.contract import (
 )
 from steadyhand.identity import BadInput
 
-from recovery import leases
-from recovery.answers import NotFound, reads_of, seconds_between
+from recovery.answers import reads_of, seconds_between
 from recovery.clients import Credentials, authenticate
 from recovery.lifecycle import earliest_due
-from runs import definitions, record, wall
+from runs import definitions, wall
 from runs.models import Action, Event, Run
 from runs.querysets import OldestRunning, TenantQuerySet, TransactionId, read_clock
 from runs.states import RUN_OPEN
@@ -44,35 +43,34 @@ def outcome_of(run: Run) -> OutcomeDocument:
         failed_step=run.failed_step,
         attempt=failed.attempts if failed and failed.attempts else None,
         retry_after_seconds=seconds_between(read_clock(), due_at) if due_at else None,
-        completed_effects=list(run.effects.order_by("id").values_list("step", flat=True)),
+        completed_effects=completed_effects(run),
         customer_message=run.customer_message or None,
         operator_detail=run.operator_detail or None,
     )
 
 
-def resume(who: Credentials, run_id: uuid.UUID, *, request_id: str) -> ResumeAnswer:
-    """What a runner needs to go on. A lease that ran out meanwhile is settled first, so the answer is true (F007)."""
-    with wall.within(who.tenant_id):
-        client = authenticate(who)
-        run = record.lock_run(run_id)
-        if run is None or run.client_id != client.pk:
-            raise NotFound
-        leases.expire_of_run(run)
-        run.refresh_from_db()
-        definition = definitions.of_run(run)
-        return ResumeAnswer(
-            run_id=str(run.pk),
-            workflow=definition.name,
-            workflow_id=str(definition.id),
-            state=run.state,
-            ready=_ready(run),
-            intent=run.intent,
-            outcome=Outcome(run.outcome) if run.outcome else None,
-            reason_code=run.reason_code,
-            due_at=earliest_due(run),
-            steps=[_step(action) for action in run.actions.order_by("id")[:MAX_STEPS]],
-            reads=reads_of(definition),
-        )
+def completed_effects(run: Run) -> list[str]:
+    """The steps whose effects stand: proven, and not undone since."""
+    standing = run.effects.filter(compensated_by=None).exclude(action__role="undo")
+    return list(standing.order_by("id").values_list("step", flat=True))
+
+
+def resume_answer(run: Run) -> ResumeAnswer:
+    """What a runner needs to go on; the run is locked, and what had run out is settled before (F007)."""
+    definition = definitions.of_run(run)
+    return ResumeAnswer(
+        run_id=str(run.pk),
+        workflow=definition.name,
+        workflow_id=str(definition.id),
+        state=run.state,
+        ready=is_ready(run),
+        intent=run.intent,
+        outcome=Outcome(run.outcome) if run.outcome else None,
+        reason_code=run.reason_code,
+        due_at=earliest_due(run),
+        steps=[_step(action) for action in run.actions.order_by("id")[:MAX_STEPS]],
+        reads=reads_of(definition),
+    )
 
 
 def events(who: Credentials, *, after: uuid.UUID | None, limit: int) -> EventPage:
@@ -106,7 +104,7 @@ def _beyond(last: TenantQuerySet[Event]) -> Q:
     return Q(txid__gte=place[0]) & (Q(txid__gt=place[0]) | Q(pk__gt=place[1]))
 
 
-def _ready(run: Run) -> bool:
+def is_ready(run: Run) -> bool:
     """Whether a proposal would be looked at now: not while a write is unknown or a person is asked."""
     if run.state not in RUN_OPEN or run.goal != "forward":
         return False
@@ -149,13 +147,25 @@ def _belief(action: Action) -> ActionItem:
         step=action.step,
         tool=action.tool,
         state=action.state,
-        effect=_effect(action),
+        effect=effect_of(action),
         outcome=action.reason_code,
     )
 
 
-def _effect(action: Action) -> Literal["proven", "unknown", "none"]:
+def effect_of(action: Action) -> Literal["proven", "unknown", "none"]:
+    """Whether a write took effect, as far as the record goes."""
     if action.state in ("succeeded", "compensating", "compensated", "compensation_held"):
         return "proven"
-    proven_none: tuple[Any, ...] = ("void", "refused_permanent", "refused_transient", "absent_final", "rejected")
-    return "none" if action.state in proven_none else "unknown"
+    return "none" if action.state in _WITHOUT_EFFECT else "unknown"
+
+
+_WITHOUT_EFFECT = (
+    "proposed",
+    "awaiting_approval",
+    "approved",
+    "rejected",
+    "refused_transient",
+    "refused_permanent",
+    "absent_final",
+    "void",
+)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import timedelta
+from datetime import datetime
 from typing import Any
 
 from steadyhand.contract import OUTCOME_OF, Observation, Report, Reported
 from steadyhand.manifest import Tool
 
+from recovery import callbacks, crashpoints, fallbacks, leases, recollection, settle, sightings
 from recovery import case as cases
-from recovery import leases, settle
-from recovery.answers import Conflict, NotFound, seconds_between
+from recovery.answers import Conflict, NotFound, moment, seconds_between
 from recovery.clients import Credentials, NotAuthenticated
-from recovery.proposal import LEASE_GRACE_SECONDS
 from recovery.rules import assembly, messages
-from recovery.rules.classify import Classified, classify
+from recovery.rules.classify import NOTHING_KNOWN, Before, Classified, classify
 from recovery.rules.decide import Action as Answer
 from recovery.tasks import ring
-from recovery.work import sweep
-from runs import definitions, hot, record, redact, vault
+from recovery.work import orders, sweep
+from runs import definitions, hot, record, vault
 from runs.definitions import Definition, RunFacts
 from runs.ids import new_id
 from runs.models import Action, Attempt, Evidence, Run
@@ -35,11 +34,12 @@ def quickly(
 ) -> Reported | None:
     """Record an ordinary valid reply in one statement; None where the case must be read. Raises NotAuthenticated."""
     tool = facts.definition.tools.get(told.tool or "")
-    if tool is None or not _proves_itself(tool):
+    if tool is None or not _proves_itself(tool) or fallbacks.stands_in(facts.definition, tool):
         return None
     found = _classify(facts.definition, tool, told.observation)
     if found.observed != "ok_valid" or found.reason != "completed":
         return None
+    crashpoints.point("C13")
     row = hot.settle(
         tenant=who.tenant_id,
         client=who.client_id,
@@ -50,7 +50,7 @@ def quickly(
         attempt=attempt_id,
         fence=told.fence,
         latency=told.observation.latency_ms,
-        observation=json.dumps(_redacted(told.observation, tool)),
+        observation=json.dumps(sightings.kept(told.observation, tool)),
         result=vault.seal(facts.definition.keys, found.result),
         external_id=found.external_id,
         effect=new_id(),
@@ -59,6 +59,7 @@ def quickly(
         ceiling=_ceiling(facts.definition, tool),
         recount=_recount_after(facts.definition, tool),
         rule="2c" if tool.effect == "read" else "7a",
+        echo=json.dumps(found.echo) if found.echo else None,
     )
     if row["client"] is None:
         raise NotAuthenticated
@@ -80,20 +81,28 @@ def under_lock(run: Run, attempt_id: uuid.UUID, told: Report, actor: Actor) -> R
         raise NotFound
     definition, action = definitions.of_run(run), attempt.action
     tool = definition.tools[action.tool]
-    found = _classify(definition, tool, told.observation)
     if attempt.fence != told.fence:
         raise Conflict("The fence is not the one of this attempt's permit.")
+    found = read_as(run, attempt, told.observation)
     if attempt.ended_at is None and attempt.lease_until > read_clock():
-        _end(run, attempt, told.observation, tool, found)
+        end(run, attempt, told.observation, found)
         action.refresh_from_db()
-        _key_conflict(run, action, found)
         settle.settle(run, action, actor, classified=found)
         _look_at_once(run, action, tool)
-    elif _is_news(attempt, found):
-        _late(run, attempt, told.observation, tool, found, actor)
+    elif is_news(attempt, found):
+        _late(run, attempt, told.observation, found, actor)
         run.refresh_from_db()
         action.refresh_from_db()
+    callbacks.use_waiting(run, action)
     return answer(run, action, definition)
+
+
+def read_as(run: Run, attempt: Attempt, observation: Observation) -> Classified:
+    """What came back under an attempt, typed with everything in view that the record knows of its call."""
+    definition = definitions.of_run(run)
+    tool = definition.tools[attempt.action.tool]
+    found = _classify(definition, tool, observation, recollection.before(run, attempt, definition))
+    return fallbacks.checked(run, definition, tool, found)
 
 
 def _look_at_once(run: Run, action: Action, tool: Tool) -> None:
@@ -111,13 +120,19 @@ def answer(run: Run, action: Action, definition: Definition) -> Reported:
         result = vault.unseal(definition.keys, action.sealed_result) if action.sealed_result else None
         return Reported(answer="result", result=result, **common)
     if action.state in ("refused_permanent", "rejected"):
-        return Reported(answer="error", error=messages.error_for_model(reason, field=action.error_field), **common)
+        error = messages.error_for_model(reason, field=action.error_field)
+        return Reported(
+            answer="error", error=fallbacks.name_in(error, definition.tools.get(action.tool), reason), **common
+        )
     if _may_go_again(action) and run.goal == "forward":
         now = read_clock()
         wait = seconds_between(now, action.due_at) if action.due_at else 0.0
         return Reported(answer="again", wait_seconds=wait, due_at=action.due_at, **common)
     if run.goal != "forward":
         return Reported(answer="stop", error=messages.error_for_model(reason), **common)
+    since = orders.under_way_since(action)
+    if since is not None:
+        return Reported(answer="again", wait_seconds=moment(read_clock(), since), **common)
     return Reported(
         answer="suspend",
         due_at=action.due_at,
@@ -132,36 +147,48 @@ def _may_go_again(action: Action) -> bool:
     )
 
 
-def lease_extension(run: Run, attempt: Attempt) -> timedelta:
-    """How far one heartbeat carries a lease: as far as the permit did."""
+def end(
+    run: Run, attempt: Attempt, observation: Observation, found: Classified, *, ended_at: datetime | None = None
+) -> None:
+    """End an attempt with what came back, and keep what the answer says beside its outcome; the table comes later."""
     tool = definitions.of_run(run).tools[attempt.action.tool]
-    return timedelta(seconds=tool.timeout_seconds + LEASE_GRACE_SECONDS)
-
-
-def _end(run: Run, attempt: Attempt, observation: Observation, tool: Tool, found: Classified) -> None:
     record.end_attempt(
         attempt,
         fence=attempt.fence,
+        ended_at=ended_at or read_clock(),
         observed=found.observed,
         reason_code=found.reason,
         latency_ms=observation.latency_ms,
         retry_after_seconds=found.retry_after_seconds,
-        observation=_redacted(observation, tool),
+        observation=sightings.noted(observation, tool, found),
     )
     run.refresh_from_db()
+    _beside_its_outcome(run, attempt.action, found)
 
 
-def _late(run: Run, attempt: Attempt, observation: Observation, tool: Tool, found: Classified, actor: Actor) -> None:
-    """A report after its lease: evidence that may settle the question, under no lease of its own (F058, I6).
+def _late(run: Run, attempt: Attempt, observation: Observation, found: Classified, actor: Actor) -> None:
+    """A report after its lease: evidence that may settle the question, under no lease of its own (F058, I6)."""
+    leases.expire_of_run(run)
+    action = Action.objects.get(pk=attempt.action_id)
+    keep_late(run, action, attempt, observation, found, actor)
+    if found.observed == "ok_valid" and action.settled_at is None and action.state != "permitted":
+        settle.settle(run, action, actor)
+    else:
+        settle.ask_if_contradicted(run, action, actor)
+
+
+def keep_late(
+    run: Run, action: Action, attempt: Attempt, observation: Observation, found: Classified, actor: Actor
+) -> None:
+    """Keep a report that came after its attempt had ended as evidence.
 
     Only a valid reply says something new; a late refusal or error leaves the outcome to the look-up. Where the
     contract asks for a look, a late reply proves as little as a timely one.
     """
-    leases.expire_of_run(run)
-    action = Action.objects.get(pk=attempt.action_id)
+    tool = definitions.of_run(run).tools[action.tool]
     if attempt.observation is None:
         Attempt.objects.filter(pk=attempt.pk).update(
-            observation=_redacted(observation, tool), latency_ms=observation.latency_ms
+            observation=sightings.noted(observation, tool, found), latency_ms=observation.latency_ms
         )
     valid = found.observed == "ok_valid"
     record.add_evidence(
@@ -175,19 +202,15 @@ def _late(run: Run, attempt: Attempt, observation: Observation, tool: Tool, foun
         fact="A valid reply arrived after its lease had ended."
         if valid
         else f"A late report: {found.detail or found.reason}",
-        raw=_redacted(observation, tool),
+        raw=sightings.kept(observation, tool),
         sealed_record=vault.seal(definitions.of_run(run).keys, found.result) if valid else None,
         external_id=found.external_id,
         after_attempt=attempt.number,
         started_at=attempt.dispatched_at,
     )
-    if valid and action.settled_at is None and action.state != "permitted":
-        settle.settle(run, action, actor)
-    else:
-        settle.ask_if_contradicted(run, action, actor)
 
 
-def _is_news(attempt: Attempt, found: Classified) -> bool:
+def is_news(attempt: Attempt, found: Classified) -> bool:
     """The first word about this try, or, once, the valid reply that came after we had given it up (F058)."""
     if attempt.observation is None:
         return True
@@ -202,14 +225,14 @@ def _is_proof(run: Run, action: Action, tool: Tool) -> bool:
     return tool.effect == "write" and tool.proof == "reply" and small
 
 
-def _key_conflict(run: Run, action: Action, found: Classified) -> None:
-    """The provider knows our key with other arguments: a contradiction that only a person resolves (F047)."""
-    if found.key_conflict or found.processing:
+def _beside_its_outcome(run: Run, action: Action, found: Classified) -> None:
+    """What a reply says beside its outcome: a contradiction, for a person (F047), or that the work goes on."""
+    if found.key_conflict or found.conflict or found.processing:
         record.add_evidence(
             action,
             run=run,
             kind="reply",
-            verdict="conflict" if found.key_conflict else "processing",
+            verdict="processing" if found.processing else "conflict",
             source="provider",
             strength=STRENGTH_OWN_REPLY,
             fact=found.detail,
@@ -217,12 +240,21 @@ def _key_conflict(run: Run, action: Action, found: Classified) -> None:
         )
 
 
-def _classify(definition: Definition, tool: Tool, observation: Observation) -> Classified:
-    return classify(observation, tool, clock=read_clock, breach=lambda result: definition.check_result(tool, result))
+def _classify(
+    definition: Definition, tool: Tool, observation: Observation, before: Before = NOTHING_KNOWN
+) -> Classified:
+    return classify(
+        observation,
+        tool,
+        clock=read_clock,
+        breach=lambda result: definition.check_result(tool, result),
+        before=before,
+    )
 
 
 def _proves_itself(tool: Tool) -> bool:
-    return tool.effect == "read" or tool.proof == "reply"
+    """Not where a callback may have come first: what it said has to be read beside the reply (F073)."""
+    return tool.callback is None and tool.batch is None and (tool.effect == "read" or tool.proof == "reply")
 
 
 def _recount_after(definition: Definition, tool: Tool) -> float | None:
@@ -233,23 +265,3 @@ def _recount_after(definition: Definition, tool: Tool) -> float | None:
 def _ceiling(definition: Definition, tool: Tool) -> int | None:
     """Above this amount a reply alone is no proof, where a look-up can be had (DECISIONS 2)."""
     return definition.manifest.value_threshold_minor if tool.effect == "write" and tool.reconcile else None
-
-
-def _redacted(observation: Observation, tool: Tool) -> dict[str, Any]:
-    """What came back, fit to be stored: the body as JSON if it is, redacted by field, else as cut text."""
-    plain = observation.model_dump(mode="json", exclude_none=True, exclude={"body"})
-    plain["headers"] = {name: value for name, value in observation.headers.items() if name.lower() in _HEADERS_KEPT}
-    plain = redact.redact(plain)
-    if observation.body is not None:
-        plain["body"] = _body(observation.body, tool)
-    return dict(plain)
-
-
-def _body(text: str, tool: Tool) -> Any:
-    try:
-        return redact.redact(json.loads(text), sensitive=tool.sensitive_fields)
-    except (ValueError, RecursionError):
-        return redact.clean_text(text)
-
-
-_HEADERS_KEPT = ("content-type", "retry-after", "date", "location", "x-request-id", "idempotent-replayed")

@@ -5,7 +5,7 @@ Called from migrations only. PostgreSQL 15 is the floor.
 
 from __future__ import annotations
 
-from runs.states import MACHINES
+from runs.states import MACHINES, ONLY
 
 APP_ROLE = "steadyhand_app"
 
@@ -97,6 +97,34 @@ def held_moves(table: str, machine: str) -> str:
     """
 
 
+MOVERS = """
+ALTER TABLE state_move ADD COLUMN actors text[];
+
+CREATE OR REPLACE FUNCTION check_move() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF NOT EXISTS (
+      SELECT FROM state_move WHERE machine = TG_ARGV[0] AND from_state = OLD.state AND to_state = NEW.state
+        AND (actors IS NULL OR current_setting('app.acting', true) = ANY (actors))
+    ) THEN
+      RAISE EXCEPTION 'state machine %: % to % is not a move for %', TG_ARGV[0], OLD.state, NEW.state,
+        coalesce(nullif(current_setting('app.acting', true), ''), 'nobody') USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+"""
+
+
+def name_movers() -> str:
+    """Write down which moves are only for some actors; to be repeated after every `fill_moves`."""
+    lines = [
+        f"UPDATE state_move SET actors = ARRAY[{', '.join(map(repr, actors))}] "
+        f"WHERE machine = '{machine}' AND from_state = '{old}' AND to_state = '{new}';"
+        for machine, movers in ONLY.items()
+        for (old, new), actors in movers.items()
+    ]
+    return "\n".join(["UPDATE state_move SET actors = NULL;", *lines])
+
+
 def fill_moves(*machines: str) -> str:
     """Write the machines' moves into `state_move`, replacing what stood there."""
     rows = [
@@ -106,4 +134,5 @@ def fill_moves(*machines: str) -> str:
         for new in targets
     ]
     names = ", ".join(f"'{machine}'" for machine in machines)
-    return f"DELETE FROM state_move WHERE machine IN ({names}); INSERT INTO state_move VALUES {', '.join(rows)};"
+    gone = f"DELETE FROM state_move WHERE machine IN ({names});"
+    return f"{gone} INSERT INTO state_move (machine, from_state, to_state) VALUES {', '.join(rows)};"

@@ -39,6 +39,10 @@ class Definition:
     def connector(self, tool: Tool) -> Connector | None:
         return self.manifest.connectors.get(tool.reconcile.connector) if tool.reconcile else None
 
+    def connectors_of(self, tool: Tool) -> tuple[str, ...]:
+        """The connectors that a call of this tool, or a look after it, goes through."""
+        return tuple({part.connector for part in (tool.reconcile, tool.send) if part is not None})
+
     def check_arguments(self, tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | None:
         """The first breach of the tool's input schema, or of what money may look like; None if there is none."""
         return self._schema(tool, "input_schema").breach(arguments) or _money_breach(tool, arguments)
@@ -67,6 +71,7 @@ class RunFacts:
     definition: Definition
     scope: dict[str, Any]
     max_attempts: int
+    has_parent: bool
 
 
 def register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, bool]:
@@ -112,7 +117,9 @@ def facts(tenant_id: uuid.UUID, run_id: uuid.UUID) -> RunFacts | None:
 
 def learn(run: Run) -> RunFacts:
     """Read the unchanging facts of a run and keep them; the wall is open."""
-    found = RunFacts(definition=of_run(run), scope=run.scope, max_attempts=run.max_attempts)
+    found = RunFacts(
+        definition=of_run(run), scope=run.scope, max_attempts=run.max_attempts, has_parent=run.parent_id is not None
+    )
     _remember(_by_run, (run.tenant_id, run.pk), found)
     return found
 

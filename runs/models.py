@@ -22,6 +22,10 @@ ABILITIES = (
 )  # fmt: skip
 
 
+WITHOUT_EFFECT = ("rejected", "refused_permanent", "void", "compensated")
+"""Ends of a call after which nothing of it stands in the world."""
+
+
 def _one_of(field: str, values: tuple[str, ...] | dict[str, object], name: str) -> models.CheckConstraint:
     return models.CheckConstraint(condition=Q(**{f"{field}__in": sorted(values)}), name=name)
 
@@ -175,6 +179,8 @@ class Run(TenantRow):
     reserved_input_tokens = models.BigIntegerField(default=0, db_default=0)
     reserved_output_tokens = models.BigIntegerField(default=0, db_default=0)
     reserved_cost_minor = models.BigIntegerField(default=0, db_default=0)
+    open_turn = models.JSONField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
     topped_up = models.CharField(max_length=40, default="", db_default="", blank=True)
     recoveries = models.IntegerField(default=0, db_default=0)
     origin = models.CharField(max_length=10, default="boundary", db_default="boundary")
@@ -259,6 +265,7 @@ class Action(TenantRow):
     uncertain_since = models.DateTimeField(null=True, blank=True)
     gate_open = models.BooleanField(default=False)
     approved_at = models.DateTimeField(null=True, blank=True)
+    business_key = models.CharField(max_length=64, default="", db_default="", blank=True)
     external_id = models.CharField(max_length=200, blank=True)
     sealed_result = models.BinaryField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=database_now())
@@ -274,6 +281,11 @@ class Action(TenantRow):
             ),
             models.UniqueConstraint(
                 fields=["tenant", "parent"], condition=Q(role="undo"), name="one_undo_per_effect"
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "tool", "business_key"],
+                condition=~Q(business_key="") & ~Q(state__in=WITHOUT_EFFECT),
+                name="one_call_per_business_key",
             ),
             _one_of("effect", ("read", "write"), "action_effect_known"),
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F
@@ -19,6 +19,7 @@ from steadyhand.manifest import Manifest
 from runs import redact, states
 from runs.models import Action, AgentClient, Attempt, Effect, Event, Evidence, Run, Workflow
 from runs.querysets import read_clock
+from runs.together import Statement, read_together
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,44 @@ def lock_run(run_id: uuid.UUID) -> Run | None:
     return Run.objects.select_for_update().filter(pk=run_id).first()
 
 
-def open_run(request: OpenRun, *, client: AgentClient, workflow: Workflow, manifest: Manifest) -> Run:
+_FAMILY = """
+WITH RECURSIVE family AS (
+  SELECT r.id, r.parent_id, 0 AS up FROM runs_run r WHERE r.id = %s AND (%s::uuid IS NULL OR EXISTS (
+    SELECT FROM runs_agentclient c WHERE c.id = r.client_id AND c.id = %s AND c.secret_hash = %s
+      AND c.revoked_at IS NULL AND c.expires_at > app_now()))
+  UNION ALL SELECT p.id, p.parent_id, family.up + 1 FROM family JOIN runs_run p ON p.id = family.parent_id
+)
+SELECT r.* FROM runs_run r JOIN family ON family.id = r.id ORDER BY family.up DESC FOR UPDATE OF r
+"""
+
+
+def lock_family(run_id: uuid.UUID) -> list[Run]:
+    """The run, last, and before it every run that it works for, the root first: all locked, in this order.
+
+    Whoever charges work to a run uses this and not `lock_run`: two children that reach for their parent's last unit
+    take the parent's lock before their own, so that neither can wait for the other for ever.
+    """
+    return read_together(family(run_id))[0]
+
+
+def family(run_id: uuid.UUID, *, client: uuid.UUID | None = None, secret_hash: bytes | None = None) -> Statement:
+    """The statement of `lock_family`; with a client, for a run of theirs only, and only if the secret is right."""
+    return Statement(_FAMILY, [run_id, client, client, secret_hash], Run)
+
+
+def ancestors(run: Run) -> list[Run]:
+    """The runs that this one works for as they stand now, the root first; `lock_family` has locked them."""
+    found: list[Run] = []
+    above = run.parent_id
+    while above is not None:
+        found.append(Run.objects.get(pk=above))
+        above = found[-1].parent_id
+    return found[::-1]
+
+
+def open_run(
+    request: OpenRun, *, client: AgentClient, workflow: Workflow, manifest: Manifest, parent: Run | None = None
+) -> Run:
     """A new run with its ceilings and its end set from the manifest; the caller has looked for an earlier one.
 
     Raises BadInput for a reference or a scope that looks like a secret: both are compared, so neither can be masked.
@@ -53,6 +91,7 @@ def open_run(request: OpenRun, *, client: AgentClient, workflow: Workflow, manif
         tenant_id=client.tenant_id,
         workflow=workflow,
         client=client,
+        parent=parent,
         client_ref=request.client_ref,
         intent=redact.clean_text(request.intent),
         scope=request.scope.model_dump(mode="json"),
@@ -110,11 +149,21 @@ def write_event(
     )
 
 
-def move_run(run: Run, to: str, actor: Actor, *, kind: str, reason: str = "", **changes: Any) -> None:
-    """Move a run and write the event; a run that stays where it is writes its changes and the event only."""
+def move_run(
+    run: Run,
+    to: str,
+    actor: Actor,
+    *,
+    kind: str,
+    reason: str = "",
+    data: dict[str, Any] | None = None,
+    **changes: Any,
+) -> None:
+    """Move a run and write the event, with `data` beside the changes; a run that stays where it is writes its changes
+    and the event only."""
     before = run.state
     states.advance_run(run, to, **changes)
-    write_event(run, kind, actor, from_state=before, to_state=to, reason=reason, data=_plain(changes))
+    write_event(run, kind, actor, from_state=before, to_state=to, reason=reason, data=_plain(changes) | (data or {}))
 
 
 def move_action(
@@ -127,9 +176,21 @@ def move_action(
     write_event(run, kind, actor, action=action, from_state=before, to_state=to, reason=reason, data=data)
 
 
-def grant_attempt(action: Action, *, run: Run, layer: str, lease_seconds: float, key: str, actor: Actor) -> Attempt:
-    """Permit one more attempt: new number, new fence, verdict cleared (DECISIONS 2). The run's row is locked."""
-    now = read_clock()
+def grant_attempt(
+    action: Action,
+    *,
+    run: Run,
+    layer: str,
+    lease_seconds: float,
+    key: str,
+    actor: Actor,
+    dispatched_at: datetime | None = None,
+) -> Attempt:
+    """Permit one more attempt: new number, new fence, verdict cleared (DECISIONS 2). The run's row is locked.
+
+    `dispatched_at` is given only for what was sent elsewhere, before anybody told it here.
+    """
+    now = dispatched_at or read_clock()
     move_action(
         action,
         "permitted",
@@ -153,6 +214,7 @@ def grant_attempt(action: Action, *, run: Run, layer: str, lease_seconds: float,
         fence=action.fence,
         layer=layer,
         idempotency_key=key,
+        dispatched_at=now,
         lease_until=now + timedelta(seconds=lease_seconds),
     )
 
@@ -160,11 +222,13 @@ def grant_attempt(action: Action, *, run: Run, layer: str, lease_seconds: float,
 def end_attempt(attempt: Attempt, *, fence: int, **observed: Any) -> bool:
     """Close an attempt if it is still open under this fence; False says that it was closed before (I6)."""
     still = Attempt.objects.filter(pk=attempt.pk, fence=fence, ended_at__isnull=True)
-    observed.setdefault("ended_at", read_clock())
+    if "ended_at" not in observed:
+        observed["ended_at"] = read_clock()
     if not still.update(**observed):
         return False
     Run.objects.filter(pk=attempt.run_id).update(in_flight=F("in_flight") - 1, version=F("version") + 1)
-    attempt.refresh_from_db()
+    for name, value in observed.items():
+        setattr(attempt, name, value)
     return True
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, Model
 
+from runs import wall
 from runs.querysets import database_now
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ ACTION: Moves = {
         "void",
         "partial",
         "conflict",
+        "absent_final",
         "refused_permanent",
         "refused_transient",
     ),
@@ -126,14 +128,35 @@ ACTION: Moves = {
         "void",
         "refused_permanent",
     ),
-    "absent": ("probing", "permitted", "held", "succeeded", "conflict", "void", "absent_final"),
+    "absent": (
+        "probing",
+        "permitted",
+        "held",
+        "succeeded",
+        "conflict",
+        "void",
+        "absent_final",
+        "refused_permanent",
+    ),
     "absent_final": ("permitted", "probing", "void", "held", "succeeded", "conflict", "refused_permanent"),
-    "probe_failed": ("probing", "permitted", "held", "succeeded", "void"),
+    "probe_failed": ("probing", "permitted", "held", "succeeded", "void", "absent_final", "refused_permanent"),
     "processing": ("probing", "refused_permanent", "held", "succeeded", "void"),
-    "partial": ("probing", "held", "succeeded", "void"),
+    "partial": ("probing", "held", "succeeded", "void", "refused_permanent"),
     "partial_final": ("compensating", "held", "succeeded"),
     "conflict": ("held",),
-    "held": ("probing", "permitted", "refused_transient", "unknown", "succeeded", "void", "conflict", "absent_final"),
+    # A callback may say of a call that a person looks after that its job has failed.
+    "held": (
+        "probing",
+        "permitted",
+        "refused_transient",
+        "unknown",
+        "succeeded",
+        "void",
+        "conflict",
+        "partial_final",
+        "absent_final",
+        "refused_permanent",
+    ),
     "succeeded": ("compensating", "conflict"),
     "compensating": ("compensated", "compensation_held"),
     "compensation_held": ("compensating", "compensated"),
@@ -169,6 +192,42 @@ DECISION: Moves = {
     "refused": (),
 }
 
+Actors = tuple[wall.Acting, ...]
+Movers = dict[tuple[str, str], Actors]
+AGENT_OR_WORKER: Actors = ("agent", "worker")
+PERSON: Actors = ("person",)
+WORKER: Actors = ("worker",)
+
+
+def _into(moves: Moves, to: str, actors: Actors) -> Movers:
+    return {(old, to): actors for old, targets in moves.items() if to in targets}
+
+
+ONLY: dict[str, Movers] = {
+    "run": _into(RUN, "cancelling", ("agent", "person")),
+    "action": {
+        **_into(ACTION, "permitted", AGENT_OR_WORKER),
+        **_into(ACTION, "probing", WORKER),
+        **_into(ACTION, "approved", PERSON),
+        ("awaiting_approval", "rejected"): PERSON,
+        ("proposed", "rejected"): AGENT_OR_WORKER,
+        ("approved", "rejected"): AGENT_OR_WORKER,
+    },
+    "task": {**_into(TASK, "claimed", PERSON), **_into(TASK, "open", ("person", "timer"))},
+    "decision": {
+        ("requested", "running"): WORKER,
+        ("running", "done"): WORKER,
+        ("running", "failed"): WORKER,
+        ("running", "refused"): WORKER,
+    },
+    "dead_letter": {
+        **_into(DEAD_LETTER, "in_review", PERSON),
+        **_into(DEAD_LETTER, "replay_requested", PERSON),
+        **_into(DEAD_LETTER, "discarded", PERSON),
+    },
+}
+"""Moves that only these actors may make; every other one follows from what is known, whoever brought it to light."""
+
 MACHINES: dict[str, Moves] = {
     "run": RUN,
     "action": ACTION,
@@ -196,11 +255,14 @@ class StaleState(Exception):
 
 
 class IllegalMove(Exception):
-    """The state machine has no such move."""
+    """The state machine has no such move, or not for this actor."""
 
 
-def may_move(machine: str, old: str, new: str) -> bool:
-    return new in MACHINES[machine].get(old, ())
+def may_move(machine: str, old: str, new: str, by: wall.Acting | None = None) -> bool:
+    """Whether the machine has this move; with `by`, whether that actor may make it."""
+    if new not in MACHINES[machine].get(old, ()):
+        return False
+    return by is None or by in ONLY[machine].get((old, new), (by,))
 
 
 def advance(row: Model, *, machine: str, to: str, **changes: Any) -> None:
@@ -209,8 +271,8 @@ def advance(row: Model, *, machine: str, to: str, **changes: Any) -> None:
     Raises IllegalMove for a move that the machine lacks and StaleState when another writer was faster.
     """
     old: str = row.state  # type: ignore[attr-defined]
-    if old != to and not may_move(machine, old, to):
-        raise IllegalMove(f"{machine} {row.pk}: {old} → {to}")
+    if old != to and not may_move(machine, old, to, wall.acting()):
+        raise IllegalMove(f"{machine} {row.pk}: {old} → {to} by {wall.acting() or 'nobody'}")
     guarded = type(row)._default_manager.filter(pk=row.pk, state=old, version=row.version)  # type: ignore[attr-defined]
     if not guarded.update(state=to, version=F("version") + 1, **changes):
         raise StaleState(f"{machine} {row.pk} is no longer {old}")

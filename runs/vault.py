@@ -39,7 +39,7 @@ def new_sealed_key() -> bytes:
     return _installation().encrypt(os.urandom(32))
 
 
-def keys(tenant_id: uuid.UUID, sealed_key: bytes) -> Keys:
+def keys(tenant_id: uuid.UUID, sealed_key: bytes | memoryview) -> Keys:
     """The tenant's keys; unsealing costs once per process."""
     return _unsealed(tenant_id, bytes(sealed_key))
 

@@ -1,6 +1,7 @@
 """The tenant wall: the one way to open it, for pages, workers and commands alike (SEC-29, SEC-30).
 
-The tenants are set inside the transaction and end with it; nothing stays on a pooled connection.
+The tenants are set inside the transaction and end with it; nothing stays on a pooled connection. So is who acts in
+it: some moves of the state machines are a person's alone, or the worker's, and PostgreSQL holds that too.
 """
 
 from __future__ import annotations
@@ -8,10 +9,24 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Literal
 
 from django.db import connection, transaction
 
-SET_TENANTS = "SELECT set_config('app.tenants', %s, true)"
+from runs.together import Statement
+
+SET_BOTH = "SELECT set_config('app.tenants', %s, true), set_config('app.acting', %s, true)"
+
+Acting = Literal["agent", "person", "worker", "timer", "callback", ""]
+"""Whose transaction it is; empty for one that only reads or sets things up."""
+
+_acting: ContextVar[Acting] = ContextVar("acting", default="")
+
+
+def acting() -> Acting:
+    """Who acts in the open transaction."""
+    return _acting.get()
 
 
 def setting(tenants: Iterable[uuid.UUID]) -> str:
@@ -24,20 +39,39 @@ def open_to(tenants: Iterable[uuid.UUID]) -> None:
     if not connection.in_atomic_block:
         raise RuntimeError("the tenant wall opens inside a transaction only")
     with connection.cursor() as cursor:
-        cursor.execute(SET_TENANTS, [setting(tenants)])
+        cursor.execute(SET_BOTH, [setting(tenants), acting()])
+
+
+def opening(tenant: uuid.UUID) -> Statement:
+    """What opens the wall to one tenant, to be sent together with the first questions behind it."""
+    return Statement(SET_BOTH, [setting([tenant]), acting()])
 
 
 @contextmanager
-def within(*tenants: uuid.UUID) -> Iterator[None]:
-    """One transaction in which exactly these tenants exist; an inner block leaves the outer one as it was."""
-    inner = connection.in_atomic_block
-    with transaction.atomic():
-        before = _setting_now() if inner else None
+def within(*tenants: uuid.UUID, by: Acting = "") -> Iterator[None]:
+    """One transaction in which exactly these tenants exist; an inner block leaves the outer one as it was.
+
+    `by`: who acts; an inner block without it acts for whom the outer one does.
+    """
+    with restored(by=by):
         open_to(tenants)
         yield
-        if before is not None:
-            with connection.cursor() as cursor:
-                cursor.execute(SET_TENANTS, [before])
+
+
+@contextmanager
+def restored(*, by: Acting = "") -> Iterator[None]:
+    """The same for a caller that opens the wall together with its first questions (`opening`)."""
+    inner, outer = connection.in_atomic_block, acting()
+    token = _acting.set(by or outer)
+    try:
+        with transaction.atomic():
+            before = _setting_now() if inner else None
+            yield
+            if before is not None:
+                with connection.cursor() as cursor:
+                    cursor.execute(SET_BOTH, [before, outer])
+    finally:
+        _acting.reset(token)
 
 
 def _setting_now() -> str:
@@ -57,5 +91,15 @@ def tenant_of_decision(decision_id: uuid.UUID) -> uuid.UUID | None:
     """The tenant that a decision belongs to: a worker gets an id only and has to open the wall first."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT app_tenant_of_decision(%s)", [decision_id])
+        found: uuid.UUID | None = cursor.fetchone()[0]
+    return found
+
+
+def tenant_of_slug(slug: str) -> uuid.UUID | None:
+    """The tenant behind the short name in an address; it is no secret, and opens nothing by itself."""
+    if "\0" in slug:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_tenant_of_slug(%s)", [slug])
         found: uuid.UUID | None = cursor.fetchone()[0]
     return found

@@ -10,12 +10,10 @@ BASE = Path(__file__).resolve().parent.parent
 # Who may know whom: a layer sees itself and what stands after it.
 LAYERS = ["console", "recovery", "runs"]
 # What the server shares with every agent; these modules are pure.
-SHARED = {f"steadyhand.{name}" for name in ("contract", "manifest", "paths", "identity", "observe")}
+SHARED = {f"steadyhand.{name}" for name in ("contract", "manifest", "promises", "paths", "identity", "observe")}
 OUTSIDERS = {"tests", "sandbox", "demo", "benchmarks"}
 # What the shared modules stand on; as pure as they are.
-PURE = SHARED | {"steadyhand.errors", "steadyhand.proof"}
-# To recognise an answer by its type is not to send anything.
-TYPES_ONLY = {"steadyhand.observe": {"httpx"}}
+PURE = SHARED | {"steadyhand.errors", "steadyhand.proof", "steadyhand.shapes"}
 PROJECT = {*LAYERS, *OUTSIDERS, "steadyhand"}
 ONLY_HERE = {
     "celery": {"console.celery", "recovery.tasks"},
@@ -114,7 +112,7 @@ def _reason(module: str, target: str) -> str:
 def _sdk_reason(module: str, target: str, there: str) -> str:
     if there == "django" or there in PROJECT - {"steadyhand"}:
         return "an agent has no server beside it"
-    if module not in PURE or there in VALUES | TYPES_ONLY.get(module, set()) or _within(target, PURE):
+    if module not in PURE or there in VALUES or _within(target, PURE):
         return ""
     if there in sys.stdlib_module_names and there not in WORLDLY:
         return ""

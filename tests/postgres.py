@@ -3,14 +3,13 @@
 import itertools
 import signal
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
-from console.embedded import postgres, roles
+from console.embedded import roles, throwaway
 from console.embedded.places import APP_ROLE, OWNER_ROLE, SUPER_ROLE, Places
 
 TEMPLATE = "steadyhand_template"
@@ -28,20 +27,8 @@ class Cluster:
         self.places = Places(self.home)
 
     def start(self) -> None:
-        postgres.create(self.places.postgres_data, durable=False)
-        self.places.sockets.mkdir(mode=0o700, exist_ok=True)
-        command = postgres.command(self.places.postgres_data, self.places.sockets, durable=False)
-        with (self.home / "postgres.log").open("ab") as log:
-            self.server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        self._wait_ready()
+        self.server = throwaway.start(self.places)
         self.provision(TEMPLATE)
-
-    def _wait_ready(self) -> None:
-        deadline = time.monotonic() + 60
-        while not postgres.is_ready(self.places.postgres_data):
-            if self.server.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((self.home / "postgres.log").read_text())
-            time.sleep(0.03)
 
     def stop(self) -> None:
         self.server.send_signal(signal.SIGQUIT)

@@ -107,10 +107,10 @@ class Stack:
             SANDBOX_URL=self.sandbox_url,
         )
 
-    def start_web(self) -> None:
+    def start_web(self, **env: str) -> None:
         command = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=127.0.0.1:{self.port}"]
         command += ["--worker-class=gthread", "--workers=1", "--threads=8", "--no-control-socket"]
-        self._run("web", [*command, "--log-level=warning"], STEADYHAND_POOL="1")
+        self._run("web", [*command, "--log-level=warning"], STEADYHAND_POOL="1", **env)
         wait_for(lambda: _answers(self.port), "the web server")
 
     def _run(self, name: str, command: list[str], **env: str) -> None:
@@ -144,19 +144,24 @@ class Stack:
             self.world.stop()
 
     def _make_tenant(self) -> None:
-        self.tenant = Tenant(
-            pk=new_id(), slug="nordlicht", name="Nordlicht Energie", sealed_key=vault.new_sealed_key()
-        )
-        with wall.within(self.tenant.pk):
-            self.tenant.save(force_insert=True)
-            _, self.token = issue_client(tenant=self.tenant, name="billing-agent", workflows=[])
+        self.tenant, self.token = self.another_tenant("nordlicht", "Nordlicht Energie")
+
+    def another_tenant(self, slug: str, name: str = "") -> tuple[Tenant, str]:
+        """A tenant and the token of its agent."""
+        tenant = Tenant(pk=new_id(), slug=slug, name=name or slug.capitalize(), sealed_key=vault.new_sealed_key())
+        with wall.within(tenant.pk):
+            tenant.save(force_insert=True)
+            _, token = issue_client(tenant=tenant, name="billing-agent", workflows=[])
+        return tenant, token
 
     # --- what a test does -----------------------------------------------------------------------------------
 
-    def boundary(self, **options: Any) -> Boundary:
-        return Boundary(self.url, self.token, **{"max_wait": 0.0, **options})
+    def boundary(self, *, token: str = "", **options: Any) -> Boundary:
+        return Boundary(self.url, token or self.token, **{"max_wait": 0.0, **options})
 
-    def register(self, *, in_flight: float = 20, lag: float = 5, first_look: float = 60, **changes: Any) -> str:
+    def register(
+        self, *, in_flight: float = 20, lag: float = 5, first_look: float = 60, token: str = "", **changes: Any
+    ) -> str:
         """A billing workflow of its own name; `changes` are put into the manifest."""
         assert self.world is not None
         manifest = workflows.billing(
@@ -164,7 +169,7 @@ class Stack:
         )
         manifest.update(changes)
         name = f"billing_{uuid.uuid4().hex[:8]}"
-        with self.boundary() as boundary:
+        with self.boundary(token=token) as boundary:
             boundary.register(name, manifest)
         return name
 

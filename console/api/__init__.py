@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ninja import NinjaAPI
 
-from console.api import agents, ops, problems
+from console.api import agents, callbacks, ingest, ops, problems
 from console.api.auth import AgentToken
 from console.api.reference import Reference
 
@@ -17,5 +17,7 @@ api = NinjaAPI(
     docs=Reference(),
 )
 api.add_router("", agents.router)
+api.add_router("", callbacks.router)
+api.add_router("", ingest.router)
 api.add_router("", ops.router)
 problems.install(api)

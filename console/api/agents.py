@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel
 from steadyhand.contract import (
@@ -14,7 +14,9 @@ from steadyhand.contract import (
     EventPage,
     Finish,
     Heartbeat,
+    Leased,
     Manifest,
+    Memory,
     Name,
     OpenRun,
     OutcomeDocument,
@@ -22,7 +24,9 @@ from steadyhand.contract import (
     Proposal,
     Report,
     Reported,
+    Resume,
     ResumeAnswer,
+    Rollback,
     RunOpened,
     Strict,
     Turn,
@@ -30,6 +34,7 @@ from steadyhand.contract import (
 )
 
 from console.api.bodies import Body
+from console.api.bodies import read as read_body
 from console.api.parsing import Fault, Refused
 from recovery import intake
 
@@ -45,12 +50,6 @@ class Registered(Strict):
     version: int
 
 
-class Leased(Strict):
-    """A heartbeat was heard: the attempt is the agent's until then."""
-
-    lease_until: str
-
-
 class AgentRequest(HttpRequest):
     """A request that came through the edge (an id) and the token (credentials)."""
 
@@ -60,6 +59,10 @@ class AgentRequest(HttpRequest):
 
 def answer(model: BaseModel, status: int = 200) -> HttpResponse:
     return HttpResponse(model.model_dump_json(exclude_none=True), status=status, content_type="application/json")
+
+
+def has_body(request: HttpRequest) -> bool:
+    return request.META.get("CONTENT_LENGTH") not in (None, "", "0") or "HTTP_TRANSFER_ENCODING" in request.META
 
 
 def asked(request: HttpRequest, *known: str) -> None:
@@ -112,8 +115,7 @@ def turn(request: AgentRequest, run_id: UUID, turn: Annotated[Turn, Body]) -> Ht
 @router.post("/runs/{run_id}/heartbeats", response=Leased, summary="Keep an attempt")
 def heartbeat(request: AgentRequest, run_id: UUID, beat: Annotated[Heartbeat, Body]) -> HttpResponse:
     """Prolong the lease of a call that is still going on."""
-    told: dict[str, Any] = intake.heartbeat(request.auth, run_id, beat, request_id=request.request_id)
-    return JsonResponse(told)
+    return answer(intake.heartbeat(request.auth, run_id, beat, request_id=request.request_id))
 
 
 @router.post("/runs/{run_id}/finish", response=OutcomeDocument, summary="Finish a run")
@@ -128,10 +130,24 @@ def cancel(request: AgentRequest, run_id: UUID, cancel: Annotated[Cancel, Body])
     return answer(intake.cancel(request.auth, run_id, cancel, request_id=request.request_id))
 
 
+@router.post("/runs/{run_id}/rollback", response=OutcomeDocument, summary="Roll a run back")
+def rollback(request: AgentRequest, run_id: UUID, rollback: Annotated[Rollback, Body]) -> HttpResponse:
+    """Take back what was done, the latest first, where it is proven and can be undone."""
+    return answer(intake.rollback(request.auth, run_id, rollback, request_id=request.request_id))
+
+
 @router.post("/runs/{run_id}/resume", response=ResumeAnswer, summary="Resume a run")
 def resume(request: AgentRequest, run_id: UUID) -> HttpResponse:
-    """What a runner needs to go on from the last proven state. Takes no body."""
-    return answer(intake.resume(request.auth, run_id, request_id=request.request_id))
+    """What a runner needs to go on from the last proven state. May name the version that it was written for
+    (`workflow_id`); another one than the run's waits for a person."""
+    told = read_body(request, Resume) if has_body(request) else Resume()
+    return answer(intake.resume(request.auth, run_id, told, request_id=request.request_id))
+
+
+@router.get("/runs/{run_id}/memory", response=Memory, summary="Remember a run")
+def memory(request: AgentRequest, run_id: UUID) -> HttpResponse:
+    """What was tried, what came of it, what stands and what is left: as fields, and as text for a prompt."""
+    return answer(intake.memory(request.auth, run_id))
 
 
 @router.get("/events", response=EventPage, summary="Follow the events")

@@ -22,6 +22,7 @@ MAX_MANIFEST_FIELDS: Final = 5000
 _LONGER: Final = {"observation.body": MAX_REPLY_BYTES}
 # Longer runs of digits are not read at all: int() would refuse them, and slowly.
 _DIGITS: Final = 20
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
 # Always matches to the end of what it began, closed or not: linear whatever is sent.
 _QUOTED: Final = re.compile(r'"(?:[^"\\]+|\\.?)*+"?', re.DOTALL)
 
@@ -51,11 +52,15 @@ class Document(NamedTuple):
 
 def document(request: HttpRequest, *, fields: int = MAX_FIELDS) -> Document:
     """The JSON object in the body, at most `fields` fields and items in it. Raises Refused: 400, 411, 413 or 415."""
-    _check_type(request)
-    text = _text(_read(request))
+    check_type(request, "application/json")
+    return read(text_of(content(request)), fields=fields)
+
+
+def read(text: str, *, fields: int = MAX_FIELDS) -> Document:
+    """The JSON object in a text, as `document` takes it. Raises Refused with status 400."""
     if _is_crowded(text, fields):
         raise Refused(400, _crowded(fields))
-    value = _parsed(text)
+    value = parsed(text)
     if not isinstance(value, dict):
         raise Refused(400, Fault(BODY, "send a JSON object"))
     walk = _Walk(fields)
@@ -65,47 +70,87 @@ def document(request: HttpRequest, *, fields: int = MAX_FIELDS) -> Document:
     return Document(text, value)
 
 
+def items(text: str) -> list[str]:
+    """Each item of the JSON list in a text, as it stands there. Raises Refused with status 400."""
+    place = _space(text, 0)
+    if text[place : place + 1] != "[":
+        raise Refused(400, Fault(BODY, "send a JSON list"))
+    found: list[str] = []
+    place = _space(text, place + 1)
+    goes_on = text[place : place + 1] != "]"
+    while goes_on:
+        end = _end_of_value(text, place)
+        found.append(text[place:end])
+        place = _space(text, end)
+        goes_on = text[place : place + 1] == ","
+        place = _space(text, place + 1) if goes_on else place
+    if text[place : place + 1] != "]" or _space(text, place + 1) != len(text):
+        raise _broken(text, place)
+    return found
+
+
+def _end_of_value(text: str, place: int) -> int:
+    try:
+        return _SCAN(text, place)[1]
+    except json.JSONDecodeError as wrong:
+        raise _broken(text, wrong.pos) from wrong
+    except RecursionError as wrong:
+        raise Refused(400, Fault(BODY, f"nest at most {MAX_DEPTH} levels")) from wrong
+
+
+def _space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return found.end() if found else place
+
+
+def _broken(text: str, place: int) -> Refused:
+    line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
+    return Refused(400, Fault(BODY, f"send valid JSON: it breaks at line {line}, column {column}"))
+
+
 def shown(text: str, longest: int = 80) -> str:
     """Text from outside as it may stand in an answer or a log: short, printable, no surrogates."""
     cut = text if len(text) <= longest else text[:longest] + "…"
     return cut if cut.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in cut)
 
 
-def _check_type(request: HttpRequest) -> None:
+def check_type(request: HttpRequest, *kinds: str) -> None:
+    """Raises Refused unless the body is said to be one of these kinds, in UTF-8 and as it is."""
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
-    if request.content_type != "application/json" or charset not in ("utf-8", "utf8"):
-        raise Refused(415, Fault(BODY, "send Content-Type: application/json, in UTF-8"))
+    if request.content_type not in kinds or charset not in ("utf-8", "utf8"):
+        raise Refused(415, Fault(BODY, f"send Content-Type: {' or '.join(kinds)}, in UTF-8"))
     if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise Refused(415, Fault(BODY, "send the body without Content-Encoding"))
 
 
-def _read(request: HttpRequest) -> bytes:
+def content(request: HttpRequest, *, limit: int = MAX_BODY_BYTES) -> bytes:
     """The body, or Refused after at most one byte too many; a body without a length is read the same way."""
     length = request.META.get("CONTENT_LENGTH") or ""
     if not length and "HTTP_TRANSFER_ENCODING" in request.META:
-        return _unmeasured(request)
-    if length.isascii() and length.isdigit() and int(length[:_DIGITS]) > MAX_BODY_BYTES:
-        raise _too_long()
+        return _unmeasured(request, limit)
+    if length.isascii() and length.isdigit() and int(length[:_DIGITS]) > limit:
+        raise _too_long(limit)
     try:
-        return request.body
+        return request.read(limit + 1)
     except UnreadablePostError as gone:
         raise Refused(400, Fault(BODY, "send the whole body")) from gone
 
 
-def _unmeasured(request: HttpRequest) -> bytes:
+def _unmeasured(request: HttpRequest, limit: int) -> bytes:
     if not request.META.get("wsgi.input_terminated"):
         raise Refused(411, Fault(BODY, "send Content-Length"))
-    data: bytes = request.META["wsgi.input"].read(MAX_BODY_BYTES + 1)
-    if len(data) > MAX_BODY_BYTES:
-        raise _too_long()
+    data: bytes = request.META["wsgi.input"].read(limit + 1)
+    if len(data) > limit:
+        raise _too_long(limit)
     return data
 
 
-def _too_long() -> Refused:
-    return Refused(413, Fault(BODY, f"send at most {MAX_BODY_BYTES // 1024} KiB"))
+def _too_long(limit: int) -> Refused:
+    return Refused(413, Fault(BODY, f"send at most {limit // 1024} KiB"))
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
+    """The text of a body. Raises Refused for bytes that are no UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as wrong:
@@ -139,15 +184,17 @@ def _integer(digits: str) -> int:
 
 
 _DECODE: Final = json.JSONDecoder(object_pairs_hook=_object).decode
+# Only the ends of values matter here: a number of thousands of digits is not read as one.
+_SCAN: Final = json.JSONDecoder(parse_int=len).raw_decode
 _DECODE_DIGITS: Final = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer).decode
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
+    """The JSON value of a text; what is wrong inside it is for a walk to say. Raises Refused."""
     try:
         return _DECODE(text)
     except json.JSONDecodeError as wrong:
-        place = f"line {wrong.lineno}, column {wrong.colno}"
-        raise Refused(400, Fault(BODY, f"send valid JSON: it breaks at {place}")) from wrong
+        raise _broken(text, wrong.pos) from wrong
     except RecursionError as wrong:
         raise Refused(400, Fault(BODY, f"nest at most {MAX_DEPTH} levels")) from wrong
     except ValueError:

@@ -19,6 +19,8 @@ from recovery.rules import messages
 CAUSE = ("tenant_id", "workflow_name", "reason_code", "tool")
 UNDECLARED = Q(action__effect="write", value_minor__isnull=True)
 """Tasks about a write of which nobody said how much it moves."""
+HELD = Q(state__in=("claimed", "awaiting_approval"))
+"""Tasks in somebody's hands, also while a second person is asked."""
 Cause = tuple[uuid.UUID, str, str, str]
 
 
@@ -78,10 +80,10 @@ def heaps(tasks: QuerySet[HumanTask], limit: int) -> list[Heap]:
             last=Max("opened_at"),
             due=Min("due_at"),
             worst=Max("consequence"),
-            claimed=Count("pk", filter=Q(state="claimed")),
+            claimed=Count("pk", filter=HELD),
             silent=Count("pk", filter=UNDECLARED),
             newest=Max("version"),
-            claimers=ArrayAgg("claimed_by__name", filter=Q(state="claimed"), distinct=True, default=[]),
+            claimers=ArrayAgg("claimed_by__name", filter=HELD, distinct=True, default=[]),
             answers=ArrayAgg("answer", distinct=True),
             one_id=Min(as_text("pk")),
         )

@@ -18,6 +18,9 @@ def of(panel: Panel, record: Record) -> Flash | None:
     """What is under way, else how the task ended, else what the last check brought; None if there was none."""
     if panel.running is not None:
         return _under_way(panel)
+    if panel.statement is not None:
+        text = "It counts for nothing until a second person confirms it."
+        return Flash(looks.NOTICE["requested"], f"{panel.statement}.", text)
     if panel.task.resolved_at is not None:
         return Flash(looks.NOTICE["verified" if _by_proof(panel) else "info"], f"Resolved: {panel.task.resolution}",
                      "Recorded", at=panel.task.resolved_at)  # fmt: skip
@@ -31,6 +34,9 @@ def _under_way(panel: Panel) -> Flash:
     running = panel.running
     assert running is not None  # noqa: S101  (asked by the caller)
     tool = panel.task.tool or "the run"
+    if running.verb == "send":
+        return Flash(looks.NOTICE["requested"], f"Requested: {tool} is sent by a worker.",
+                     "Its outcome is not known yet. Recorded", at=running.requested_at)  # fmt: skip
     if running.state == "requested":
         return Flash(looks.NOTICE["requested"], f"Requested: check of {tool}.",
                      "A worker takes it up; nothing is known yet. Recorded", at=running.requested_at)  # fmt: skip

@@ -14,12 +14,11 @@ from console.builders import budgets, history, lanes, ledger, waits, words
 from console.builders import record as records
 from console.builders.record import Record, answer_of
 from console.live import minutes_since
-from console.pages.common import Flash, Link, Live, Tab
+from console.pages.common import Flash, Link, Live, Tab, Verb
 from console.pages.run import EventRow, Fact, PathStep, RunPage
 from console.templatetags.look import at_risk
 from recovery import panel
 from recovery.models import HumanTask
-from recovery.rules import policy
 from runs.models import Action, Event, Run
 from runs.states import RUN_OPEN, TASK_OPEN
 
@@ -70,6 +69,7 @@ def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash])
         live=live,
         customer=ledger.customer(run, record),
         links=[_link(task) for task in tasks],
+        verbs=_stop(visit, run),
         moves=moves,
         moves_words=said,
         operation=waits.of(record, visit.now, asked),
@@ -153,6 +153,16 @@ def _link(task: HumanTask) -> Link:
     return Link(f"Task {words.number(task.number)}", reverse("task", args=[task.pk]), "hand")
 
 
+def _stop(visit: Visit, run: Run) -> list[Verb]:
+    """The way to a switch on this run alone, for somebody who may set one."""
+    may = visit.may("stop", run.tenant_id) or visit.may("stop_run", run.tenant_id)
+    if run.state not in RUN_OPEN or not may:
+        return []
+    where = filters.query(tenant=visit.tenants[run.tenant_id].slug, scope="run", name=run.pk)
+    url, icon = reverse("stops") + where + "#set", looks.VERB_ICONS["set_stop"]
+    return [Verb("set_stop", "Stop this run", icon, url, "Keeps its calls from leaving.", method="link")]
+
+
 def _moves(visit: Visit, run: Run, tasks: list[HumanTask]) -> tuple[str, list[Link]]:
     """Who moves it on, and the verbs that its open task offers to this person now; nothing that nobody offers."""
     if run.state not in RUN_OPEN:
@@ -161,7 +171,7 @@ def _moves(visit: Visit, run: Run, tasks: list[HumanTask]) -> tuple[str, list[Li
     if task is None:
         return "It moves by itself; no person is asked.", []
     number = words.number(task.number)
-    offered = [verb for verb in panel.read(task, visit.person).verbs if verb.allowed and verb.name in policy.VERBS]
+    offered = [verb for verb in panel.read(task, visit.person).shown if verb.allowed]
     if not offered:
         return f"A person is asked in {number}; nothing there is yours to do now.", []
     links = [Link(verb.label, reverse(verb.name, args=[task.pk])) for verb in offered]

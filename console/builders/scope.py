@@ -12,6 +12,7 @@ from console.builders import words
 from console.builders.record import Record
 from console.looks import Look
 from console.pages.task import Scope
+from recovery.work.approvals import REVIEW
 from runs.models import Action, Run
 
 SHOWN_FIELDS = 6
@@ -65,6 +66,8 @@ def _attempted(action: Action) -> str:
 
 def _exceeds(run: Run, action: Action | None) -> tuple[Look, str]:
     limit = (run.scope or {}).get("max_amount_minor")
+    if action is not None and action.reason_code == "policy_denied" and action.error_field.startswith(REVIEW):
+        return looks.EXCEEDS["nothing"], "A reviewer rejected it"
     if action is not None and action.reason_code == "policy_denied":
         return looks.EXCEEDS["exceeds"], f"{action.error_field or 'The call'} was refused before dispatch"
     if not any((run.scope or {}).values()):

@@ -20,6 +20,7 @@ from console.builders import (
     remaining,
     scope,
     verbs,
+    waiting,
     words,
     worlds,
 )
@@ -91,6 +92,8 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         recommended=recommended,
         recommended_sentence=_recommendation(seen.panel, recommended),
         verbs=buttons,
+        request=waiting.request(visit, seen.panel, record, seen.action),
+        letter=waiting.letter(seen.panel),
         scope=scope.of(record, seen.action),
         effects=ledger.rows(record),
         totals=ledger.totals(record),

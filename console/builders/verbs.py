@@ -19,8 +19,7 @@ def next_actions(panel: Panel) -> list[Verb]:
     """Recommended, allowed, blocked; empty for a task that is settled, for then nothing can be sent from it."""
     if not panel.situation.task_open:
         return []
-    asked = [verb for verb in panel.verbs if verb.name in policy.VERBS]
-    asked.sort(key=lambda verb: (not verb.recommended, not verb.allowed))
+    asked = sorted(panel.shown, key=lambda verb: (not verb.recommended, not verb.allowed))
     return [_ask(panel, verb) for verb in asked]
 
 
@@ -64,7 +63,7 @@ def _button(task_id: uuid.UUID, verb: policy.Verb, *, method: str, panel: Panel)
         note=_note(panel, verb),
         badge=None if verb.allowed else looks.BLOCKED,
         key_hint="E" if verb.recommended else KEYS.get(verb.name, ""),
-        css="danger" if verb.name == "cancel" else "",
+        css="danger" if verb.name in looks.DANGEROUS else "",
         evidence_hash=panel.evidence_hash,
         version=str(panel.task.version),
         key=forms.new_key() if method == "post" else "",

@@ -38,7 +38,10 @@ def sentence(record: Record, action: Action, now: datetime) -> str:
     if action.state == "probing":
         return f"{call}: a look-up under way."
     if action.state == "awaiting_approval":
-        return f"{call}: an approval."
+        until = f", until {words.clock(due_at)}" if due_at else ""
+        return f"{call}: an approval{until}."
+    if action.state == "approved":
+        return f"{call}: the agent, to send what was approved."
     if due_at is not None:
         moment = f"a look-up, due {words.clock(due_at)}" if due_at > now else "a look-up, due now"
         return f"{call}: {moment}{_final(record, action, now)}."

@@ -112,7 +112,8 @@ def step(name: str, *arguments: str) -> Child:
 
 
 def steps_before_start(plan: Plan) -> list[Child]:
-    return [step("collect", "collectstatic", "--noinput", "--verbosity=0")] if plan.collects else []
+    collect = [step("collect", "collectstatic", "--noinput", "--verbosity=0")] if plan.collects else []
+    return [step("roles", "refresh_roles"), *collect]
 
 
 def steps_after_start(plan: Plan) -> list[Child]:

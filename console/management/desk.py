@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 from django.core.validators import validate_email, validate_slug
-from django.db import OperationalError, ProgrammingError, connection
+from django.db import OperationalError, ProgrammingError
 
 from console.embedded.errors import Trouble
 from runs import wall
@@ -55,9 +55,7 @@ def operator() -> Actor:
 
 def tenant(slug: str) -> Tenant:
     """The tenant of this short name; Trouble if there is none."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT app_tenant_of_slug(%s)", [_without_nul(slug)])
-        found = cursor.fetchone()[0]
+    found = wall.tenant_of_slug(slug)
     if found is None:
         raise Trouble(
             f"There is no tenant '{slug}': make it with 'manage.py add_tenant {slug or 'SLUG'} \"Its name\"'."
@@ -67,9 +65,7 @@ def tenant(slug: str) -> Tenant:
 
 
 def exists(slug: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT app_tenant_of_slug(%s)", [slug])
-        return cursor.fetchone()[0] is not None
+    return wall.tenant_of_slug(slug) is not None
 
 
 def slug(text: str) -> str:
@@ -125,10 +121,6 @@ def _bad_slug(text: str) -> Trouble:
         f"'{text[:100]}' cannot be a tenant's short name: use up to {LONGEST_SLUG} lower-case letters, digits, "
         "'-' and '_'."
     )
-
-
-def _without_nul(text: str) -> str:
-    return text.replace("\x00", "")
 
 
 def quoted(text: str) -> str:

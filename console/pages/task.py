@@ -13,6 +13,7 @@ from console.pages.common import (
     Flash,
     Link,
     Live,
+    Money,
     Person,
     Sla,
     Total,
@@ -34,6 +35,49 @@ class Scope:
     exceeds_note: str = ""
     source: str = ""
     asked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What waits for an approval: the call field by field as it would be sent, who asked, and who may decide.
+
+    `summary` and `context` are what the tool's author wants a reviewer to see. `until` ends the wait.
+    """
+
+    fields: list[tuple[str, str]]
+    tool: str
+    identity: str
+    requester: str
+    deciders: str
+    amount: Money | None = None
+    summary: str = ""
+    context: list[tuple[str, str]] = field(default_factory=list)
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterTry:
+    """One try in the history of a dead letter."""
+
+    number: int
+    at: datetime
+    words: str
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """The dead letter behind a task: what was wanted, what became of each try, and what may be done next."""
+
+    state: Look
+    failure: str
+    generation: int
+    request: list[tuple[str, str]]
+    tries: list[LetterTry]
+    completed: list[str]
+    owner: str
+    next_action: str
+    recorded_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +240,8 @@ class TaskPage:
     customer: Customer
     details: Details
     live: Live
+    request: Request | None = None
+    letter: Letter | None = None
     worlds: Worlds | None = None
     conflicts: list[Conflict] = field(default_factory=list)
     evidence_note: str = "Strongest first"

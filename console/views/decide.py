@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console import access, flashes, frame, looks
 from console.builders import confirm
-from console.builders.confirm import Typed
+from console.builders.sent import Typed
 from console.forms import CommentForm, MarkForm, VerbForm
 from console.pages.common import Flash, Link
 from console.views import tasks
@@ -21,7 +21,7 @@ from recovery.models import Decision
 from recovery.rules.policy import LABELS
 from recovery.tasks import ring
 from recovery.work import decisions
-from recovery.work.decisions import NoSuchTask, Order, Overtaken, Refused
+from recovery.work.decisions import NoSuchTask, Order, Overtaken, Refused, Unusable
 
 MOST_TYPED = 20_000
 """Characters of a refused text that the form keeps; the limits of the fields are far below."""
@@ -34,6 +34,55 @@ sheet_or_send = require_http_methods(["GET", "HEAD", "POST"])
 def reconcile(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
     """Check what happened: orders a look-up; a worker makes it."""
     return _confirmed(request, task_id, "reconcile", partial(decisions.reconcile, ring=ring))
+
+
+@sheet_or_send
+@access.acts
+def approve(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Agree to exactly this call, or be the second person behind a statement."""
+    return _confirmed(request, task_id, "approve", decisions.approve)
+
+
+@sheet_or_send
+@access.acts
+def reject(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Refuse what waits for an approval."""
+    return _confirmed(request, task_id, "reject", decisions.reject)
+
+
+@sheet_or_send
+@access.acts
+def replay(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """One more try of a call that had used all of its own."""
+    return _confirmed(request, task_id, "replay", decisions.replay)
+
+
+@sheet_or_send
+@access.acts
+def discard(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Give a dead letter up for good."""
+    return _confirmed(request, task_id, "discard", decisions.discard)
+
+
+@sheet_or_send
+@access.acts
+def top_up(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Raise the budget that stopped the run, once."""
+    return _confirmed(request, task_id, "top_up", decisions.top_up)
+
+
+@sheet_or_send
+@access.acts
+def attest(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Vouch for what happened, with a reference."""
+    return _confirmed(request, task_id, "attest", decisions.attest)
+
+
+@sheet_or_send
+@access.acts
+def compensate(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Undo what the run did."""
+    return _confirmed(request, task_id, "compensate", decisions.compensate)
 
 
 @sheet_or_send
@@ -95,6 +144,9 @@ def _confirmed(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do) -> H
         raise Http404 from None
     except Refused as refused:
         return _refused(request, task_id, str(refused))
+    except Unusable as wrong:
+        form.add_error(wrong.field, str(wrong))
+        return _sheet(request, task_id, verb, _typed(form), None, status=422)
     except Overtaken as late:
         return _sheet(request, task_id, verb, _typed(form), _overtaken(late), status=409)
     return _done(request, task_id, verb, decision)
@@ -114,12 +166,9 @@ def _sheet(
 
 
 def _typed(form: VerbForm) -> Typed:
-    first = {name: str(errors[0]) for name, errors in form.errors.items() if errors}
     return Typed(
-        reason_code=form.data.get("reason_code", ""),
-        reason=form.data.get("reason", "")[:MOST_TYPED],
-        reason_error=first.get("reason", ""),
-        code_error=first.get("reason_code", ""),
+        values={name: form.data.get(name, "")[:MOST_TYPED] for name in form.fields},
+        errors={name: str(errors[0]) for name, errors in form.errors.items() if errors},
     )
 
 

@@ -5,12 +5,9 @@ One request, no redirects, no retries, no proxies, a deadline and a size cap: wh
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 from steadyhand.manifest import Look
@@ -18,6 +15,7 @@ from steadyhand.paths import MISSING, dig
 
 from recovery.connectors import guard
 from recovery.connectors.base import Finding, Question, failed
+from recovery.connectors.templates import fill, path_of, secret_of
 from recovery.rules import foreign
 from recovery.rules.conditions import holds
 
@@ -25,7 +23,6 @@ MAX_ITEMS = 500
 # Where the usual ways of paging say that there is more; each is asked for beside the list and at the top.
 _MORE = ("has_more", "hasMore", "next", "next_page", "next_cursor", "next_page_token", "nextPageToken", "links.next",
          "paging.next", "pagination.next", "_links.next")  # fmt: skip
-_SLOT = re.compile(r"\{(action_id|key|run_id|arguments\.[\w.\-]+)\}")
 
 
 def reconcile(question: Question) -> Finding:
@@ -56,7 +53,7 @@ def judge(document: Any, question: Question, look: Look, *, more: bool = False) 
         return failed("The look-up's answer holds no list of records where one was declared.", raw=document)
     if len(records) > MAX_ITEMS:
         return failed(f"The look-up returned more than {MAX_ITEMS} records, too many to count.")
-    if any(_fill(value, question) in (None, "") for value in look.ours.values()):
+    if any(fill(value, question) in (None, "") for value in look.ours.values()):
         return failed("The reference to look for is empty, so that nothing could be recognised as ours.")
     ours = [record for record in records if _all_equal(record, look.ours, question)]
     if not ours and look.items is None and not isinstance(document, list):
@@ -102,9 +99,10 @@ def _judge_one(record: Any, question: Question, look: Look) -> Finding:
         return Finding("processing", f"{name or 'A record'} is still being processed.", 1, name, record, record)
     if not name:
         return Finding("conflict", "A record carries our reference but has no identity.", count=1, raw=record)
-    differing = [
-        path for path, wanted in look.match.items() if not _equal(dig(record, path), _fill(wanted, question))
-    ]
+    differing = [path for path, wanted in look.match.items() if not _equal(dig(record, path), fill(wanted, question))]
+    lacking = [path for path in differing if dig(record, path) in (MISSING, None, "")]
+    if differing and lacking == differing:
+        return Finding("partial", f"{name} is ours and lacks {', '.join(lacking)}.", 1, name, record, record)
     if differing:
         fact = f"{name} carries our reference with other values: {', '.join(differing)}."
         return Finding("conflict", fact, 1, name, record, record)
@@ -119,9 +117,14 @@ class _Unusable(Exception):
 def _fetch(question: Question, look: Look) -> tuple[Any, bool]:
     """The answer, and whether its headers name a next page."""
     base = (question.connector.base_url or "").rstrip("/")
-    target = guard.check(base + _path(look.path, question), allow_hosts=question.connector.allow_hosts)
-    query = {name: str(_fill(value, question)) for name, value in look.query.items()}
-    headers = {"Host": target.host, "Accept": "application/json", "Accept-Encoding": "identity", **_secret(question)}
+    target = guard.check(base + path_of(look.path, question), allow_hosts=question.connector.allow_hosts)
+    query = {name: str(fill(value, question)) for name, value in look.query.items()}
+    headers = {
+        "Host": target.host,
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        **secret_of(question.connector),
+    }
     timeout = question.connector.timeout_seconds
     with (
         httpx.Client(follow_redirects=False, trust_env=False, timeout=timeout) as client,
@@ -153,42 +156,8 @@ def _json(body: bytes) -> Any:
     return document
 
 
-def _secret(question: Question) -> dict[str, str]:
-    """The connector's credential, from the environment of the worker: STEADYHAND_SECRET_<NAME>."""
-    header, name = question.connector.secret_header, question.connector.secret_name
-    value = os.environ.get(f"STEADYHAND_SECRET_{name.upper()}") if name else None
-    return {header: value} if header and value else {}
-
-
-def _path(template: str, question: Question) -> str:
-    """The path with its slots filled, each value percent-encoded whole, so that none can climb out (SEC-20)."""
-    return _SLOT.sub(lambda slot: quote(str(_value(slot[1], question)), safe=""), template)
-
-
-def _fill(value: Any, question: Question) -> Any:
-    """A template's value: a lone slot keeps its type, a slot inside text becomes text, a constant stays."""
-    if not isinstance(value, str):
-        return value
-    alone = _SLOT.fullmatch(value)
-    if alone:
-        return _value(alone[1], question)
-    return _SLOT.sub(lambda slot: str(_value(slot[1], question)), value)
-
-
-def _value(slot: str, question: Question) -> Any:
-    match slot:
-        case "action_id":
-            return question.action_id
-        case "key":
-            return question.key
-        case "run_id":
-            return question.run_id
-    found = dig(question.arguments, slot.removeprefix("arguments."))
-    return "" if found is MISSING else found
-
-
 def _all_equal(record: Any, wanted: dict[str, Any], question: Question) -> bool:
-    return all(_equal(dig(record, path), _fill(value, question)) for path, value in wanted.items())
+    return all(_equal(dig(record, path), fill(value, question)) for path, value in wanted.items())
 
 
 def _equal(found: Any, wanted: Any) -> bool:

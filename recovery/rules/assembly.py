@@ -14,10 +14,13 @@ from typing import cast
 
 from steadyhand.manifest import Tool
 
-from recovery.rules.evidence import Evidence, Goal, Key, Looks, Observation, Verdict
+from recovery.rules.evidence import Evidence, Goal, Key, Looks, Observation, Undo, Verdict
 
 SKEW_SECONDS = 5.0
 UNBOUNDED_RECOUNT_SECONDS = 600.0
+MAX_POLLS = 50
+JOB_FAILED = "job_failed"
+"""What a poll or a callback says of an accepted job that did not do its work: a refusal for good, told late."""
 UNSETTLED = ("unknown", "ok_invalid")
 LOOKED_UP = ("http", "webhook", "python")
 
@@ -43,7 +46,11 @@ class Fact:
 
 @dataclass(frozen=True)
 class Known:
-    """Everything recorded about one action that bears on what may happen next."""
+    """Everything recorded about one action that bears on what may happen next.
+
+    `ends_at`: when the run's time is over; a job that was accepted is waited for until then. `undo`: how far the undo
+    of this effect has come. `undo_in_time`: whether the window for undoing it is still open.
+    """
 
     tool: Tool
     connector_kind: str | None
@@ -60,6 +67,9 @@ class Known:
     over_threshold: bool
     gate_open: bool
     never_again: bool
+    ends_at: datetime | None = None
+    undo: Undo = "none"
+    undo_in_time: bool = True
 
 
 def assemble(known: Known, now: datetime) -> Evidence:
@@ -73,10 +83,10 @@ def assemble(known: Known, now: datetime) -> Evidence:
         verdict=verdict_of(known),
         looks=looks_of(known, now),
         proof="look"
-        if known.over_threshold and known.tool.proof == "reply" and reconcilable(known)
+        if known.over_threshold and known.tool.proof == "reply" and _looked_up(known)
         else known.tool.proof,
-        compensable=known.tool.compensate is not None,
-        undo="none",
+        compensable=known.tool.compensate is not None and known.undo_in_time,
+        undo=known.undo,
         goal=known.goal,
         attempts_left=not known.never_again and len(known.tries) < known.max_attempts,
         budget_left=known.budget_left,
@@ -89,8 +99,10 @@ def assemble(known: Known, now: datetime) -> Evidence:
 def observation_of(known: Known, key: Key) -> Observation:
     """What the attempts say together: an unsettled one outweighs whatever a later one said.
 
-    A read changes nothing, so there the latest one speaks.
+    A read changes nothing, so there the latest one speaks. An accepted job that failed is refused for good.
     """
+    if job_failed(known):
+        return "permanent_reject"
     if known.tool.effect == "read":
         return cast(Observation, known.tries[-1].observed or "unknown") if known.tries else "not_sent"
     settled = max((fact.after_attempt for fact in known.facts if fact.verdict == "absent_final"), default=0)
@@ -110,8 +122,11 @@ def verdict_of(known: Known) -> Verdict:
     """What was learned since the last dispatch; sources that contradict each other are a conflict (F043)."""
     if overturned(known.facts):
         return "conflict"
-    since = [fact.verdict for fact in known.facts if fact.after_attempt >= len(known.tries)]
+    since = _since_last_dispatch(known)
     told = [verdict for verdict in since if verdict not in ("none", "probe_failed")]
+    if JOB_FAILED in told:
+        found = {"present", "present_final", "partial", "partial_final"} & set(told)
+        return "conflict" if found or (known.tries and known.tries[-1].observed == "ok_valid") else "none"
     if "conflict" in told or ("absent_final" in told and {"present", "partial", "partial_final"} & set(told)):
         return "conflict"
     for strongest in ("present_final", "present", "absent_final", "partial_final"):
@@ -128,17 +143,70 @@ def overturned(facts: tuple[Fact, ...]) -> bool:
     return any(fact.verdict in ("present", "present_final") and fact.after_attempt <= disproven for fact in facts)
 
 
+def job_failed(known: Known) -> bool:
+    """Whether a poll or a callback said that the job which the last dispatch started has failed (DECISIONS 2)."""
+    return JOB_FAILED in _since_last_dispatch(known)
+
+
+def accepted(known: Known) -> bool:
+    """Whether the last dispatch was accepted and its end is still open."""
+    return verdict_of(known) == "processing"
+
+
+def polled(known: Known) -> bool:
+    """Whether the end of an accepted job can be asked for by the tool's own poll."""
+    return known.tool.poll is not None and accepted(known)
+
+
+def awaited(known: Known, now: datetime) -> bool:
+    """Whether a callback is what ends this call, and may still come: nobody looks meanwhile (DECISIONS 2)."""
+    return known.tool.poll is None and _told_by_callback(known) and accepted(known) and not _over(known, now)
+
+
+def _told_by_callback(known: Known) -> bool:
+    return known.tool.callback is not None or known.tool.completes_by == "callback" or not _looked_up(known)
+
+
 def reconcilable(known: Known) -> bool:
-    return known.tool.reconcile is not None and known.connector_kind in LOOKED_UP
+    """Whether something will tell by itself: a look-up, a poll, or the callback that ends an accepted call."""
+    return _looked_up(known) or (accepted(known) and (known.tool.poll is not None or _told_by_callback(known)))
 
 
 def looks_of(known: Known, now: datetime) -> Looks:
+    if awaited(known, now):
+        return "later"
+    if polled(known):
+        return _polls_of(known, now)
     kept_for = final_look_kept_for(known)
-    if known.tool.reconcile is None or (early_looks_spent(known) and kept_for is None):
+    if not _looked_up(known) or (early_looks_spent(known) and kept_for is None):
         return "spent"
     if early_looks_spent(known) and kept_for is not None and now < kept_for:
         return "later"
+    return _due(known, now)
+
+
+def _polls_of(known: Known, now: datetime) -> Looks:
+    """Polls have a ceiling; past the run's end only a person asks for another one."""
+    ceiling = known.tool.reconcile.max_looks if known.tool.reconcile else MAX_POLLS
+    if known.looks_made >= ceiling:
+        return "spent"
+    return "later" if _over(known, now) else _due(known, now)
+
+
+def _due(known: Known, now: datetime) -> Looks:
     return "due" if known.due_at is not None and known.due_at <= now else "later"
+
+
+def _over(known: Known, now: datetime) -> bool:
+    return known.ends_at is not None and known.ends_at <= now
+
+
+def _looked_up(known: Known) -> bool:
+    return known.tool.reconcile is not None and known.connector_kind in LOOKED_UP
+
+
+def _since_last_dispatch(known: Known) -> list[str]:
+    return [fact.verdict for fact in known.facts if fact.after_attempt >= len(known.tries)]
 
 
 def early_looks_spent(known: Known) -> bool:
@@ -160,7 +228,7 @@ def final_look_kept_for(known: Known) -> datetime | None:
 def live_key(known: Known, now: datetime) -> Key:
     """Whether the remote would recognise a repeat for as long as any copy may still land (F027, F046)."""
     promise = known.tool.idempotency
-    if promise.kind == "natural":
+    if promise.kind == "natural" or known.tool.absent_is_success:
         return "live"
     if promise.kind == "none" or not promise.compares_arguments or promise.retention_seconds is None:
         return "none"
@@ -204,6 +272,8 @@ def uncertain_since(known: Known) -> datetime | None:
 
 def finalize(verdict: str, *, started_at: datetime, final_at: datetime | None) -> Verdict:
     """Turn what a look-up says into what it proves: final only if it started after the bound."""
+    if verdict == "failed":
+        return cast(Verdict, JOB_FAILED)
     final = final_at is not None and started_at >= final_at
     if final and verdict in ("present", "absent", "partial"):
         return cast(Verdict, f"{verdict}_final")
@@ -217,6 +287,7 @@ def snapshot(known: Known) -> dict[str, object]:
         "tries": [asdict(one) for one in known.tries],
         "facts": [asdict(fact) for fact in known.facts],
         "goal": known.goal,
+        "undo": known.undo,
         "gate_open": known.gate_open,
         "never_again": known.never_again,
     }

@@ -7,250 +7,168 @@ else comes back leaves its outcome unknown, and a status of 200 proves nothing b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
-from steadyhand.contract import Observation
+from steadyhand.contract import MAX_REPLY_BYTES, Observation
 from steadyhand.manifest import Tool
-from steadyhand.paths import MISSING, dig
+from steadyhand.paths import MISSING
 
-from recovery.rules import foreign
+from recovery.rules import batch, delays, envelopes, error_names, foreign, http_refusals, identities, told
+from recovery.rules.classified import (
+    NO_RESULT,
+    Before,
+    Classified,
+    ItemResult,
+    credential_refused,
+    invalid,
+    limited,
+    refused,
+    unknown,
+)
 from recovery.rules.conditions import holds
-from recovery.rules.evidence import Observation as Observed
+from recovery.rules.delays import Clock
 from runs.redact import clean_text
 
-MAX_RETRY_AFTER_SECONDS = 7 * 86400.0
-ABSURD_SECONDS = 366 * 86400.0
-NO_RESULT = object()
+__all__ = ["NOTHING_KNOWN", "NO_RESULT", "Before", "Classified", "ItemResult", "Validator", "classify"]
 
 Validator = Callable[[Any], str | None]
 """Given a result, the first breach of the output schema as a sentence, or None."""
 
-
-@dataclass(frozen=True)
-class Classified:
-    """One answer, typed. `result` is what the tool returned (NO_RESULT if it cannot be used)."""
-
-    observed: Observed
-    reason: str
-    result: Any = NO_RESULT
-    external_id: str = ""
-    retry_after_seconds: float | None = None
-    field: str = ""
-    detail: str = ""
-    key_conflict: bool = False
-    processing: bool = False
+NOTHING_KNOWN = Before()
 
 
-def classify(observation: Observation, tool: Tool, *, clock: Callable[[], datetime], breach: Validator) -> Classified:
+def classify(
+    observation: Observation, tool: Tool, *, clock: Clock, breach: Validator, before: Before = NOTHING_KNOWN
+) -> Classified:
     """Type an observation. `breach` checks the output schema; `clock` turns a Retry-After date into seconds."""
     if observation.declared is not None:
-        return _declared(observation, clock)
+        return _declared(observation, tool, clock, before)
     if observation.kind == "not_sent":
         return Classified("not_sent", "connect_failed", detail="The call never left.")
     if observation.kind == "connection_lost" and observation.bytes_sent == 0:
         return Classified("not_sent", "connect_failed", detail="The connection broke before the first byte (F024).")
+    if observation.kind == "exception" and observation.status in http_refusals.WITHOUT_A_BODY:
+        return http_refusals.http_refusal(observation, MISSING, tool, clock, before)
     if observation.kind != "reply":
-        return _unknown(tool, f"No answer came back: {observation.kind.replace('_', ' ')}.")
-    if observation.status is None or _is_success(observation.status, tool):
-        return _success(observation, tool, breach)
-    if observation.status < 300:
-        return _invalid(tool, f"The provider answered {observation.status}, which the contract does not list.")
-    return _http_refusal(observation, tool, clock)
+        return unknown(tool, f"No answer came back: {observation.kind.replace('_', ' ')}.")
+    return _about_ours(_reply(observation, tool, clock, breach, before), tool, before)
 
 
-def retry_after(text: str | None, clock: Callable[[], datetime]) -> float | None:
-    """Seconds asked for, from seconds or an HTTP date, at most a week; None where it says nothing usable.
-
-    A long wait is kept long, so that it runs into the deadline; only what no provider can mean is ignored (F032,
-    ruling 3).
-    """
-    if text is None:
-        return None
-    try:
-        seconds = float(text.strip())
-    except ValueError:
-        seconds = _seconds_until(text, clock)
-    usable = seconds == seconds and 0 <= seconds <= ABSURD_SECONDS
-    return min(seconds, MAX_RETRY_AFTER_SECONDS) if usable else None
-
-
-def _seconds_until(text: str, clock: Callable[[], datetime]) -> float:
-    try:
-        return (parsedate_to_datetime(text) - clock()).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return -1.0
-
-
-def _declared(observation: Observation, clock: Callable[[], datetime]) -> Classified:
+def _declared(observation: Observation, tool: Tool, clock: Clock, before: Before) -> Classified:
     """A typed exception of the SDK: the tool's author says what it means."""
     detail, field = clean_text(observation.message or ""), foreign.name(observation.declared_field or "")
     match observation.declared:
         case "rate_limited":
-            wait = retry_after(observation.retry_after, clock)
-            return Classified("transient_reject", "provider_rate_limited", retry_after_seconds=wait, detail=detail)
+            return limited(detail, delays.retry_after(observation.retry_after, clock))
         case "not_sent":
             return Classified("not_sent", "connect_failed", detail=detail)
         case "business_rule":
-            return Classified("permanent_reject", "business_rule_violation", detail=detail)
+            return refused("business_rule_violation", detail)
         case "invalid_input":
-            return Classified("permanent_reject", "invalid_arguments", field=field, detail=detail)
+            return refused("invalid_arguments", detail, at=field)
         case "needs_input":
-            return Classified("permanent_reject", "user_input_required", field=field, detail=detail)
+            return refused("user_input_required", detail, at=field)
+        case "credentials_rejected":
+            return credential_refused(tool, before, "The credential was rejected.")
         case _:
-            return Classified("unknown", "external_outcome_unknown", detail=detail)
+            return unknown(tool, detail)
 
 
-def _unknown(tool: Tool, detail: str) -> Classified:
-    """For a read nothing can have changed, so it is only unavailable; for a write nobody knows."""
-    reason = "external_outcome_unknown" if tool.effect == "write" else "provider_unavailable"
-    return Classified("unknown", reason, detail=detail)
+def _reply(observation: Observation, tool: Tool, clock: Clock, breach: Validator, before: Before) -> Classified:
+    code, status = observation.code, observation.status
+    if code is not None and code != "OK":
+        return envelopes.by_status_name(code, tool, before)
+    body = _body(observation)
+    if status is None or _is_success(status, tool):
+        return _success(observation, body, tool, breach, before)
+    if status < 300:
+        return invalid(tool, f"The provider answered {status}, which the contract does not list.")
+    return http_refusals.http_refusal(observation, body, tool, clock, before)
 
 
 def _is_success(status: int, tool: Tool) -> bool:
     if tool.success_statuses is not None:
         return status in tool.success_statuses or status in tool.async_statuses
-    return 200 <= status <= 299
+    return 200 <= status <= 299 and (status != MULTI_STATUS or tool.batch is not None or tool.effect == "read")
 
 
-def _http_refusal(observation: Observation, tool: Tool, clock: Callable[[], datetime]) -> Classified:
-    status = cast(int, observation.status)
-    body = _parse(observation.body)
-    detail = f"The provider answered {status}."
-    if status in tool.rate_limit_statuses or _is_paced_read(observation, tool):
-        wait = retry_after(_header(observation, "retry-after"), clock)
-        return Classified("transient_reject", "provider_rate_limited", retry_after_seconds=wait, detail=detail)
-    if status in tool.not_executed_statuses:
-        wait = retry_after(_header(observation, "retry-after"), clock)
-        return Classified("transient_reject", "provider_unavailable", retry_after_seconds=wait, detail=detail)
-    named = _named_conflict(body, tool, detail)
-    if named is not None:
-        return named
-    if _leaves_it_open(status, tool):
-        return _unknown(tool, detail)
-    return Classified("permanent_reject", _REFUSALS.get(status, _family(status)), detail=detail, field=_field(body))
+MULTI_STATUS = 207
 
 
-def _is_paced_read(observation: Observation, tool: Tool) -> bool:
-    """A 403 with a delay is a limit in disguise; a write goes again only where the contract says that it is one."""
-    return observation.status == 403 and tool.effect == "read" and _header(observation, "retry-after") is not None
+def _body(observation: Observation) -> Any:
+    """The JSON in the answer; an empty body is null, MISSING what is no JSON, was cut off, or was never read.
+
+    Characters that were written out so that they could be kept leave a body whole, and so do texts in it that were
+    cut short (ruling 16): a list or an object that reads to its end was not cut off.
+    """
+    text = observation.body
+    if observation.altered and text is None:
+        return MISSING
+    body = None if text is None or text.strip() == "" else foreign.parse(text)
+    cut_short = observation.altered and (observation.body_bytes or 0) > MAX_REPLY_BYTES
+    return MISSING if cut_short and not isinstance(body, (dict, list)) else body
 
 
-def _leaves_it_open(status: int, tool: Tool) -> bool:
-    """Whether a write may have happened all the same; a redirect is no refusal where a look-up can tell (F039)."""
-    if tool.effect == "read":
-        return status >= 500 or status == 408
-    if 300 <= status <= 399:
-        return status == 303 or tool.reconcile is not None
-    return status not in NOT_PROCESSED
-
-
-# What these say, by their meaning, is said before the request is carried out: about the request, its sender or its
-# target. Not among them: a conflict, a time that ran out, a lock, a request that came too early.
-NOT_PROCESSED = frozenset((400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451))
-_REFUSALS = {
-    400: "business_rule_violation",
-    401: "credentials_invalid",
-    403: "permission_denied",
-    404: "resource_not_found",
-    410: "resource_not_found",
-}
-
-
-def _family(status: int) -> str:
-    return "unexpected_redirect" if 300 <= status <= 399 else "business_rule_violation"
-
-
-def _named_conflict(body: Any, tool: Tool, detail: str) -> Classified | None:
-    """The classes of refusal that the contract names by the provider's own error code (F036, F047)."""
-    code = next((text for text in map(str, _error_codes(body)) if text in tool.conflict_codes), None)
-    if code is None:
-        return None
-    match tool.conflict_codes[code]:
-        case "already_done":
-            external_id, _ = _identity(body, tool)
-            return Classified("ok_valid", "already_in_desired_state", body, external_id, detail=detail)
-        case "key_conflict":
-            return Classified("unknown", "idempotency_key_conflict", detail=detail, key_conflict=True)
-        case _:
-            told = f"{detail} Code {foreign.name(code)}."
-            return Classified("permanent_reject", "business_rule_violation", detail=told)
-
-
-def _error_codes(body: Any) -> list[Any]:
-    paths = ("code", "error", "error.code", "error_code", "type")
-    return [value for path in paths if (value := dig(body, path)) is not MISSING and isinstance(value, (str, int))]
-
-
-def _success(observation: Observation, tool: Tool, breach: Validator) -> Classified:
-    body = _parse(observation.body)
-    if observation.status in tool.async_statuses:
-        return Classified(
-            "unknown", "async_pending", body, detail="Accepted; the end is still open.", processing=True
-        )
-    if body is MISSING or observation.altered:
-        return _invalid(tool, "The answer is not the JSON that the contract promises.")
+def _success(observation: Observation, body: Any, tool: Tool, breach: Validator, before: Before) -> Classified:
+    if body is MISSING:
+        return invalid(tool, "The answer is not the JSON that the contract promises.")
+    found = envelopes.opened(body, tool)
+    if found.error is not None:
+        return envelopes.failure(found, tool, before)
+    body = found.result
     if any(holds(condition, body) for condition in tool.error_when):
-        return Classified(
-            "permanent_reject",
-            _refusal_in_body(body),
-            field=_field(body),
-            detail="The answer carries a declared error.",
-        )
-    fault = _breach_of(body, tool, breach)
+        return _declared_error(body, tool, before)
+    if observation.status in tool.async_statuses or (observation.status == ACCEPTED and tool.poll is not None):
+        return _accepted(body, tool, before)
+    fault = _breach_of(body, tool, breach, before)
     if fault is not None:
-        return _invalid(tool, fault)
-    external_id, _ = _identity(body, tool)
-    return Classified("ok_valid", "completed", body, external_id)
+        return invalid(tool, fault)
+    if tool.batch is not None:
+        return batch.classify_items(body, tool, tool.batch, before)
+    if tool.completes_by == "callback":
+        return _accepted(body, tool, before)
+    return Classified("ok_valid", "completed", body, identities.external_id(body, tool, before.arguments))
 
 
-def _breach_of(body: Any, tool: Tool, breach: Validator) -> str | None:
+ACCEPTED = 202
+
+
+def _declared_error(body: Any, tool: Tool, before: Before) -> Classified:
+    """The answer says by its contract's own sign that it is a failure; its code says which (F085)."""
+    code, known = error_names.family_of(body)
+    detail = f"The answer carries a declared error.{error_names.told(code)}"
+    return envelopes.by_contract(body, tool, detail) or envelopes.by_family(known, body, tool, before, detail)
+
+
+def _accepted(body: Any, tool: Tool, before: Before) -> Classified:
+    """Taken on, its end still open; the answer is kept, so that polls and callbacks can find what they speak of."""
+    external_id = identities.external_id(body, tool, before.arguments)
+    match told.meaning(tool.callback, told.word_at(body, tool.callback.state), ()) if tool.callback else "processing":
+        case "job_failed":
+            return refused("remote_operation_failed", "The provider says that the operation failed.")
+        case "present":
+            return Classified("ok_valid", "completed", body, external_id)
+    detail = "Accepted; the end is still open."
+    return Classified("unknown", "async_pending", body, external_id, detail=detail, processing=True)
+
+
+def _breach_of(body: Any, tool: Tool, breach: Validator, before: Before) -> str | None:
     missing = next((condition.path for condition in tool.success_requires if not holds(condition, body)), None)
     if missing is not None:
         return f"The answer lacks what success requires: {missing}."
-    _, lacking = _identity(body, tool)
+    lacking = identities.lacking(body, tool, before.arguments)
     if lacking is not None:
         return f"The answer lacks its identity: {lacking}."
     return breach(body)
 
 
-def _invalid(tool: Tool, detail: str) -> Classified:
-    """A 2xx that breaks the contract proves nothing for a write and is useless for a read (ruling 1)."""
-    reason = "external_outcome_unknown" if tool.effect == "write" else "invalid_tool_result"
-    return Classified("ok_invalid", reason, detail=detail)
-
-
-def _identity(body: Any, tool: Tool) -> tuple[str, str | None]:
-    """The result's identity as text, and the first declared field that is missing."""
-    values = [(path, dig(body, path)) for path in tool.identity_fields]
-    lacking = next((path for path, value in values if not _is_identity(value)), None)
-    return foreign.name("/".join(str(value) for _, value in values if _is_identity(value))), lacking
-
-
-def _is_identity(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
-
-
-def _refusal_in_body(body: Any) -> str:
-    return "resource_not_found" if "not_found" in map(str, _error_codes(body)) else "business_rule_violation"
-
-
-def _field(body: Any) -> str:
-    value = next(
-        (v for path in ("error.field", "field", "error.param", "param") if (v := dig(body, path)) is not MISSING),
-        "",
-    )
-    return foreign.name(value) if isinstance(value, str) else ""
-
-
-def _header(observation: Observation, name: str) -> str | None:
-    if name == "retry-after" and observation.retry_after is not None:
-        return observation.retry_after
-    return next((value for key, value in observation.headers.items() if key.lower() == name), None)
-
-
-def _parse(text: str | None) -> Any:
-    """The JSON in a body; an empty body is null; MISSING where it is no JSON."""
-    return None if text is None or text.strip() == "" else foreign.parse(text)
+def _about_ours(found: Classified, tool: Tool, before: Before) -> Classified:
+    """An answer that repeats other ids or amounts than were sent is about another call: it proves nothing (F048)."""
+    if found.result is NO_RESULT:
+        return found
+    echo = identities.repeated(found.result, tool)
+    if not echo or before.arguments is None:
+        return replace(found, echo=echo) if echo else found
+    other = identities.differing(echo, before.arguments)
+    return found if other is None else invalid(tool, f"The answer is about another {foreign.name(other)}.")

@@ -23,9 +23,9 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def parse(text: str) -> Any:
-    """The JSON value of `text`, fit to be stored; MISSING where it is no JSON or nests too deep."""
+    """The JSON value of `text`, fit to be stored; MISSING where it is no JSON, repeats a name or nests too deep."""
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_float, parse_int=_int)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_float, parse_int=_int, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         return MISSING
     if text.count("[") + text.count("{") > MAX_DEPTH and _too_deep(value, MAX_DEPTH):
@@ -48,6 +48,14 @@ def name(value: Any) -> str:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that gives a name two values means neither: readers differ on which one counts."""
+    read = dict(pairs)
+    if len(read) != len(pairs):
+        raise ValueError("a name is repeated")
+    return read
 
 
 def _float(text: str) -> float | str:

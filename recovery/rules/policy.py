@@ -5,67 +5,27 @@ Pure. The same answer draws the buttons, gates the POST and is asked again by th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
+from recovery.rules import authority
 from recovery.rules.decide import Action, NextAction, decide
-from recovery.rules.evidence import Evidence
+from recovery.rules.situation import LABELS, Situation, Verb, allowed, barred, blocked, clock, surely_nothing
 
-VERBS = ("reconcile", "retry", "resume", "cancel")
+__all__ = ["ACTING", "LABELS", "Situation", "Verb", "clock", "find", "retry_safe", "shown", "surely_nothing", "verbs"]
 
-LABELS = {
-    "claim": "Claim",
-    "release": "Release",
-    "reconcile": "Check what happened",
-    "retry": "Retry the same call",
-    "resume": "Let the run go on",
-    "cancel": "Cancel the run",
-    "comment": "Comment",
-}
-
-
-@dataclass(frozen=True)
-class Situation:
-    """All that bears on the question. `evidence` is None for a task about the run itself."""
-
-    abilities: frozenset[str]
-    task_open: bool
-    mine: bool
-    held_by: str | None
-    held_until: datetime | None
-    run_state: str
-    run_open: bool
-    evidence: Evidence | None
-    settled: bool
-    awaiting_approval: bool
-    tool: str
-    final_from: datetime | None
-    last_look_kept: bool
-    check_under_way: bool
-    open_calls: int
-    ceiling: str | None
-    over_threshold: bool
-    now: datetime
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One button: whether it may be pressed, the rule that says so, and one sentence for tooltip, 409 and audit."""
-
-    name: str
-    label: str
-    allowed: bool
-    rule: str
-    sentence: str
-    recommended: bool = False
+RECOMMENDABLE = ("reconcile", "retry", "resume")
+"""What a page may point at: nothing that ends, spends or vouches for anything; that is the person's own choice."""
 
 
 def verbs(at: Situation) -> tuple[Verb, ...]:
     """The verbs of a task in their fixed order, at most one of them recommended."""
-    made = [_reconcile(at), _retry(at), _resume(at), _cancel(at)]
-    best = next((verb.name for verb in made if verb.allowed and verb.name != "cancel"), None)
-    marked = [_recommend(verb) if verb.name == best else verb for verb in made]
+    made = [rule(at) for rule in ACTING.values()]
+    best = next((verb.name for verb in made if verb.allowed and verb.name in RECOMMENDABLE), None)
+    marked = [verb.as_recommended() if verb.name == best else verb for verb in made]
     return (*marked, _claim(at), _release(at), _comment(at))
+
+
+def shown(at: Situation) -> tuple[Verb, ...]:
+    """The verbs that act and that concern a task of this kind; the others would only be blocked on it."""
+    return tuple(verb for verb in verbs(at) if verb.name in ACTING and authority.concerns(at, verb.name))
 
 
 def find(at: Situation, name: str) -> Verb:
@@ -97,12 +57,6 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
     return "no", "Nothing proves that it would not happen twice.", answer.rule
 
 
-def surely_nothing(evidence: Evidence) -> bool:
-    """Whether the record proves that this call changed nothing: never left, refused, or a final look found none."""
-    refused = evidence.observation in ("not_sent", "transient_reject", "permanent_reject", "policy_denied")
-    return evidence.verdict == "absent_final" or (refused and evidence.verdict in ("none", "absent", "probe_failed"))
-
-
 _NOT_APPROVED = "It waits for an approval; nothing is sent before that."
 _WHY_NOT_AGAIN = {
     "retry_exhausted": "all its tries are used",
@@ -113,54 +67,26 @@ _WHY_NOT_AGAIN = {
 }
 
 
-def clock(at: datetime) -> str:
-    return f"{at:%H:%M:%S} UTC"
-
-
-def _recommend(verb: Verb) -> Verb:
-    return Verb(verb.name, verb.label, verb.allowed, verb.rule, verb.sentence, recommended=True)
-
-
-def _allowed(name: str, rule: str, sentence: str) -> Verb:
-    return Verb(name, LABELS[name], True, rule, sentence)
-
-
-def _blocked(name: str, rule: str, sentence: str) -> Verb:
-    return Verb(name, LABELS[name], False, rule, f"Blocked: {sentence}")
-
-
-def _barred(at: Situation, name: str) -> Verb | None:
-    """What stops every verb that acts: no right, no open task, somebody else's claim."""
-    if name not in at.abilities:
-        return _blocked(name, "role", "your role does not include this.")
-    if not at.task_open:
-        return _blocked(name, "task", "the task is resolved.")
-    if at.held_by is not None and not at.mine and name not in ("comment",):
-        until = f" until {clock(at.held_until)}" if at.held_until else ""
-        return _blocked(name, "claim", f"{at.held_by} holds this task{until}.")
-    return None
-
-
 def _reconcile(at: Situation) -> Verb:
-    barred = _barred(at, "reconcile")
-    if barred is not None:
-        return barred
+    bar = barred(at, "reconcile")
+    if bar is not None:
+        return bar
     if at.evidence is None or at.settled:
-        return _blocked("reconcile", "settled", "no call is open, so there is nothing to look up.")
+        return blocked("reconcile", "settled", "no call is open, so there is nothing to look up.")
     if at.check_under_way:
-        return _blocked("reconcile", "look", "a check is under way; its answer appears here.")
+        return blocked("reconcile", "look", "a check is under way; its answer appears here.")
     if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
-        return _blocked("reconcile", "bound", f"the last look-up is kept for {clock(at.final_from)}.")
+        return blocked("reconcile", "bound", f"the last look-up is kept for {clock(at.final_from)}.")
     answer = decide(at.evidence._replace(looks="due" if at.evidence.looks == "later" else at.evidence.looks))
     if answer.action is Action.PROBE:
-        return _allowed("reconcile", answer.rule, _look_sentence(at))
+        return allowed("reconcile", answer.rule, _look_sentence(at))
     if not at.evidence.reconcilable:
-        return _blocked("reconcile", answer.rule, f"no look-up is declared for {at.tool}.")
+        return blocked("reconcile", answer.rule, f"no look-up is declared for {at.tool}.")
     if at.evidence.looks == "spent":
-        return _blocked("reconcile", answer.rule, "all look-ups that the contract allows have been used.")
+        return blocked("reconcile", answer.rule, "all look-ups that the contract allows have been used.")
     if surely_nothing(at.evidence):
-        return _blocked("reconcile", answer.rule, "it is certain already that nothing happened.")
-    return _blocked("reconcile", answer.rule, "a look-up would not change what is known.")
+        return blocked("reconcile", answer.rule, "it is certain already that nothing happened.")
+    return blocked("reconcile", answer.rule, "a look-up would not change what is known.")
 
 
 def _look_sentence(at: Situation) -> str:
@@ -173,20 +99,20 @@ def _look_sentence(at: Situation) -> str:
 
 
 def _retry(at: Situation) -> Verb:
-    barred = _barred(at, "retry")
-    if barred is not None:
-        return barred
+    bar = barred(at, "retry")
+    if bar is not None:
+        return bar
     if at.evidence is None or at.settled:
-        return _blocked("retry", "settled", "no call is open, so there is nothing to send.")
+        return blocked("retry", "settled", "no call is open, so there is nothing to send.")
     if at.check_under_way:
-        return _blocked("retry", "look", "a check is under way; its answer comes first.")
+        return blocked("retry", "look", "a check is under way; its answer comes first.")
     answer = decide(at.evidence._replace(gate="open"))
     if answer.action is not Action.RETRY or at.awaiting_approval:
         _, sentence, rule = retry_safe(at)
-        return _blocked("retry", rule, sentence[0].lower() + sentence[1:])
+        return blocked("retry", rule, sentence[0].lower() + sentence[1:])
     if at.over_threshold:
-        return _blocked("retry", answer.rule, "the amount is above the threshold; a second person has to approve it.")
-    return _allowed("retry", answer.rule, _retry_sentence(answer))
+        return blocked("retry", answer.rule, "the amount is above the threshold; a second person has to approve it.")
+    return allowed("retry", answer.rule, _retry_sentence(answer))
 
 
 def _retry_sentence(answer: NextAction) -> str:
@@ -198,48 +124,68 @@ def _retry_sentence(answer: NextAction) -> str:
 
 
 def _resume(at: Situation) -> Verb:
-    barred = _barred(at, "resume")
-    if barred is not None:
-        return barred
+    bar = barred(at, "resume")
+    if bar is not None:
+        return bar
     if not at.run_open or at.run_state == "cancelling":
-        return _blocked("resume", "run", "the run has ended.")
+        return blocked("resume", "run", "the run has ended.")
+    if at.rolling_back:
+        return blocked("resume", "run", "the run is being undone; it does not go on forward.")
     if at.open_calls == 1 and at.evidence is not None and not at.settled and surely_nothing(at.evidence):
-        return _blocked("resume", "I5", f"{at.tool} did nothing and is not settled yet; the run goes on after that.")
+        return blocked("resume", "I5", f"{at.tool} did nothing and is not settled yet; the run goes on after that.")
     if at.open_calls:
-        return _blocked("resume", "I5", "a call of this run is not settled; what follows would rest on a guess.")
+        return blocked("resume", "I5", "a call of this run is not settled; what follows would rest on a guess.")
     if at.ceiling is not None:
-        return _blocked("resume", "I8", f"a ceiling is reached: {at.ceiling.replace('_', ' ')}.")
-    return _allowed("resume", "I5", "Every call is settled; the agent may go on from the last proven state.")
+        return blocked("resume", "I8", f"a ceiling is reached: {at.ceiling.replace('_', ' ')}.")
+    return allowed("resume", "I5", "Every call is settled; the agent may go on from the last proven state.")
 
 
 def _cancel(at: Situation) -> Verb:
-    barred = _barred(at, "cancel")
-    if barred is not None:
-        return barred
+    bar = barred(at, "cancel")
+    if bar is not None:
+        return bar
     if not at.run_open or at.run_state == "cancelling":
-        return _blocked("cancel", "run", "the run has ended or is being cancelled.")
+        return blocked("cancel", "run", "the run has ended or is being cancelled.")
     write = at.evidence if at.evidence is not None and at.evidence.effect == "write" and not at.settled else None
     if write is not None and not surely_nothing(write):
         sentence = f"Stops everything not yet sent. {at.tool} stays unknown: its task stays open until it is settled."
-        return _allowed("cancel", "F135", sentence)
-    return _allowed("cancel", "F134", "Stops everything not yet sent. What is proven stays and is listed.")
+        return allowed("cancel", "F135", sentence)
+    return allowed("cancel", "F134", "Stops everything not yet sent. What is proven stays and is listed.")
 
 
 def _claim(at: Situation) -> Verb:
-    barred = _barred(at, "claim")
-    if barred is not None:
-        return barred
+    bar = barred(at, "claim")
+    if bar is not None:
+        return bar
+    if at.attested:
+        return blocked("claim", "attest", f"{at.attested}; a second person confirms or rejects it.")
     sentence = "Yours for 30 minutes; from now on nothing is sent by itself."
-    return _allowed("claim", "claim", "Extends your claim by 30 minutes." if at.mine else sentence)
+    return allowed("claim", "claim", "Extends your claim by 30 minutes." if at.mine else sentence)
 
 
 def _release(at: Situation) -> Verb:
     if not at.mine:
-        return _blocked("release", "claim", "you do not hold this task.")
-    return _allowed("release", "claim", "Gives the task back to the queue.")
+        return blocked("release", "claim", "you do not hold this task.")
+    return allowed("release", "claim", "Gives the task back to the queue.")
 
 
 def _comment(at: Situation) -> Verb:
     if "comment" not in at.abilities:
-        return _blocked("comment", "role", "your role does not include this.")
-    return _allowed("comment", "note", "A note for your colleagues; it proves nothing.")
+        return blocked("comment", "role", "your role does not include this.")
+    return allowed("comment", "note", "A note for your colleagues; it proves nothing.")
+
+
+ACTING = {
+    "reconcile": _reconcile,
+    "approve": authority.approve,
+    "reject": authority.reject,
+    "replay": authority.replay,
+    "retry": _retry,
+    "top_up": authority.top_up,
+    "resume": _resume,
+    "attest": authority.attest,
+    "compensate": authority.compensate,
+    "discard": authority.discard,
+    "cancel": _cancel,
+}
+"""The verbs that act, in the order in which they stand."""

@@ -1,4 +1,5 @@
-"""Whether a proposed call stays inside what its run may touch. Pure (DESIGN: policy before dispatch)."""
+"""Whether a proposed call stays inside what its run may touch, and a run inside its parent's limits. Pure (DESIGN:
+policy before dispatch)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
+from steadyhand.identity import BadInput
 from steadyhand.manifest import Tool
 from steadyhand.paths import MISSING, dig
 
@@ -21,7 +23,9 @@ def breach(
     ends = scope.get("expires_at")
     if ends is not None and datetime.fromisoformat(ends) <= clock():
         return "scope", "the authorization of this run has ended"
-    for field, allowed in (scope.get("ids") or {}).items():
+    if scope.get("tools") is not None and tool.name not in scope["tools"]:
+        return "tool", f"{tool.name} is not among the tools of this run"
+    for field, allowed in _ids(scope):
         values = list(_values(arguments, field))
         if any(not _is_id(value) or str(value) not in allowed for value in values):
             return field, f"{field} is not among those that this run may touch"
@@ -31,13 +35,41 @@ def breach(
 
 
 def _amount_breach(scope: dict[str, Any], tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | None:
-    limit = scope.get("max_amount_minor")
-    if tool.value_field is None or limit is None:
+    """The run's own limit, and the tool's, which holds in every run."""
+    limits = ((scope.get("max_amount_minor"), "this run may move"), (tool.max_value_minor, "this tool may move"))
+    if tool.value_field is None:
         return None
     value = dig(arguments, tool.value_field)
-    if not isinstance(value, int) or isinstance(value, bool) or value > limit:
-        return tool.value_field, "the amount is above what this run may move"
+    for limit, whose in limits:
+        if limit is not None and (not isinstance(value, int) or isinstance(value, bool) or value > limit):
+            return tool.value_field, f"the amount is above what {whose}"
     return None
+
+
+def within(own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
+    """A sub-agent's scope: what it leaves open is its parent's. Raises BadInput for what exceeds that."""
+    asked = parent | {name: value for name, value in own.items() if value is not None and name != "ids"}
+    ids = (parent.get("ids") or {}) | (own.get("ids") or {})
+    exceeded = {f"scope.ids.{field}": not set(ids[field]) <= set(allowed) for field, allowed in _ids(parent)}
+    for name, exceeds in _EXCEEDS.items():
+        limit = parent.get(name)
+        exceeded[f"scope.{name}"] = limit is not None and exceeds(asked[name], limit)
+    for field, too_much in exceeded.items():
+        if too_much:
+            raise BadInput(field, "stay within the scope of the parent run")
+    return asked | {"ids": ids}
+
+
+def _ids(scope: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    return list((scope.get("ids") or {}).items())
+
+
+_EXCEEDS: dict[str, Callable[[Any, Any], bool]] = {
+    "tools": lambda own, parent: not set(own) <= set(parent),
+    "max_amount_minor": lambda own, parent: own > parent,
+    "currency": lambda own, parent: own != parent,
+    "expires_at": lambda own, parent: datetime.fromisoformat(own) > datetime.fromisoformat(parent),
+}
 
 
 def _currency_breach(scope: dict[str, Any], tool: Tool, arguments: dict[str, Any]) -> tuple[str, str] | None:

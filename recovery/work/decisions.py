@@ -9,102 +9,97 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
 
 from django.db import IntegrityError
 
 from recovery import case as cases
-from recovery import escalation, lifecycle, panel, settle
-from recovery.models import Comment, Decision, HumanTask
+from recovery import panel
+from recovery.models import Decision, HumanTask
 from recovery.panel import Panel
 from recovery.rules import assembly, policy
 from recovery.rules.decide import TABLE_VERSION
-from recovery.work import nudges
+from recovery.work import approvals, attestations, ceilings, desk, nudges, steering
+from recovery.work.wishes import Done, NoSuchTask, Order, Overtaken, ReasonMissing, Refused, Unusable
 from runs import record, redact, wall
 from runs.ids import new_id
 from runs.models import Action, Person
 from runs.querysets import read_clock
 from runs.record import Actor
-from runs.states import advance
 
-CLAIM_MINUTES = 30
-NEEDS_REASON = ("retry", "resume", "cancel", "reconcile")
+__all__ = ["NEEDS_REASON", "NoSuchTask", "Order", "Overtaken", "ReasonMissing", "Refused", "Unusable"]
 
-
-@dataclass(frozen=True)
-class Order:
-    """A person's wish, as the form carries it."""
-
-    task_id: uuid.UUID
-    by: Person
-    reason: str
-    evidence_hash: str
-    version: int
-    key: str
-    request_id: str = ""
-
-
-class NoSuchTask(Exception):
-    """There is no such task for this person."""
-
-
-class Refused(Exception):
-    """The verb is not allowed now; the message is the sentence that the disabled button carries."""
-
-    def __init__(self, sentence: str, rule: str) -> None:
-        super().__init__(sentence)
-        self.rule = rule
-
-
-class Overtaken(Exception):
-    """The form rests on older facts; the message says what happened since. Nothing was changed or sent.
-
-    `recorded` is the same sentence for the history, where "you" would be whoever reads it.
-    """
-
-    def __init__(self, sentence: str, recorded: str = "") -> None:
-        super().__init__(sentence)
-        self.recorded = recorded or sentence
-
-
-class ReasonMissing(Exception):
-    """A verb that acts wants a reason in words."""
+NEEDS_REASON = tuple(policy.ACTING)
+Do = Callable[[Panel, Order, Actor], Done]
 
 
 def claim(order: Order) -> Decision:
     """Take a task for 30 minutes; claiming one's own extends it."""
-    return _decide("claim", order, _claim)
+    return _decide("claim", order, desk.claim)
 
 
 def release(order: Order) -> Decision:
     """Give a task back to the queue."""
-    return _decide("release", order, _release)
+    return _decide("release", order, desk.release)
 
 
 def reconcile(order: Order, *, ring: nudges.Ring) -> Decision:
     """Ask what happened: the worker looks, this only orders it."""
-    return _decide("reconcile", order, _extend_claim, work=True, ring=ring)
+    return _decide("reconcile", order, desk.extend, ring=ring)
+
+
+def approve(order: Order) -> Decision:
+    """Agree to exactly this call, or be the second person behind a statement (F124 to F126, F130)."""
+    return _decide("approve", order, approvals.approve)
+
+
+def reject(order: Order) -> Decision:
+    """Refuse a call that waits for an approval, or do not confirm a statement. Raises Unusable for a foreign code."""
+    return _decide("reject", order, approvals.reject)
 
 
 def retry(order: Order) -> Decision:
     """Open the gate for exactly this call; the agent's next proposal of it is permitted (DECISIONS 2, gate)."""
-    return _decide("retry", order, _retry)
+    return _decide("retry", order, steering.retry)
+
+
+def replay(order: Order) -> Decision:
+    """Permit one more try of a call that had used all of its own."""
+    return _decide("replay", order, steering.replay)
+
+
+def discard(order: Order) -> Decision:
+    """Give a dead letter up for good."""
+    return _decide("discard", order, steering.discard)
+
+
+def top_up(order: Order) -> Decision:
+    """Raise the ceiling that stopped the run, once. Raises Unusable for an amount out of bounds."""
+    return _decide("top_up", order, ceilings.top_up)
 
 
 def resume(order: Order) -> Decision:
     """Let the run go on from the last proven state."""
-    return _decide("resume", order, _resume)
+    return _decide("resume", order, steering.resume)
+
+
+def attest(order: Order) -> Decision:
+    """Vouch for what happened; a second person confirms it with `approve`. Raises Unusable without a reference."""
+    return _decide("attest", order, attestations.attest)
+
+
+def compensate(order: Order) -> Decision:
+    """Undo what the run did, in reverse order."""
+    return _decide("compensate", order, steering.compensate)
 
 
 def cancel(order: Order) -> Decision:
     """Cancel the run; a write that is still unknown keeps its task."""
-    return _decide("cancel", order, _cancel)
+    return _decide("cancel", order, steering.cancel)
 
 
 def comment(order: Order) -> Decision:
     """Leave a note; it proves nothing and moves nothing."""
-    return _decide("comment", order, _comment)
+    return _decide("comment", order, desk.comment)
 
 
 def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
@@ -130,21 +125,15 @@ def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision |
     return decision
 
 
-def _decide(
-    verb: str,
-    order: Order,
-    do: Callable[[Panel, Order, Actor], str],
-    *,
-    work: bool = False,
-    ring: nudges.Ring | None = None,
-) -> Decision:
+def _decide(verb: str, order: Order, do: Do, *, ring: nudges.Ring | None = None) -> Decision:
+    """`ring`: the verb orders work that a worker does, and this tells it. Raises what `wishes` names."""
     if verb in NEEDS_REASON and not order.reason.strip():
         raise ReasonMissing
     tenant_id = panel.tenant_of(order.task_id, order.by)
     if tenant_id is None:
         raise NoSuchTask
     try:
-        decision, refusal = _under_lock(verb, order, tenant_id, do, work, ring)
+        decision, refusal = _under_lock(verb, order, tenant_id, do, ring)
     except IntegrityError:
         return _by_key(verb, tenant_id, order)  # the other click of the same button was faster
     if refusal is not None:
@@ -154,18 +143,13 @@ def _decide(
 
 
 def _under_lock(
-    verb: str,
-    order: Order,
-    tenant_id: uuid.UUID,
-    do: Callable[[Panel, Order, Actor], str],
-    work: bool,
-    ring: nudges.Ring | None,
+    verb: str, order: Order, tenant_id: uuid.UUID, do: Do, ring: nudges.Ring | None
 ) -> tuple[Decision | None, Exception | None]:
     """One transaction: the same click again, an overtaken form, a verb not allowed, or the decision."""
     actor = Actor("person", str(order.by), order.request_id)
-    with wall.within(tenant_id):
+    with wall.within(tenant_id, by="person"):
         task = HumanTask.objects.get(pk=order.task_id)
-        run = record.lock_run(task.run_id)
+        run = next(iter(record.lock_family(task.run_id)[-1:]), None)
         before = Decision.objects.filter(key=order.key).first()
         if before is not None:
             return _same_click(verb, order, before), None
@@ -178,13 +162,13 @@ def _under_lock(
             words = refusal.recorded if isinstance(refusal, Overtaken) else str(refusal)
             record.write_event(run, "refused", actor, action=task.action, reason=words, data=data)
             return None, refusal
-        result = do(seen, order, actor)
-        decision = _write(verb, order, seen, "requested" if work else "done", result)
+        done = do(seen, order, actor)
+        decision = _write(verb, order, seen, "done" if ring is None else "requested", done)
         record.write_event(
             seen.run, f"verb_{verb}", actor, action=task.action, reason=order.reason,
             data={"task": str(task.pk), "decision": str(decision.pk), "rule": decision.rule},
         )  # fmt: skip
-        if work and ring is not None:
+        if ring is not None:
             nudges.after_commit(decision.pk, ring)
         return decision, None
 
@@ -198,6 +182,8 @@ def _same_click(verb: str, order: Order, before: Decision) -> Decision:
 
 def _refusal(verb: str, order: Order, seen: Panel) -> Exception | None:
     answer = seen.verb(verb)
+    if answer.rule == "decided":
+        return Overtaken(_late(f"This was {answer.sentence.removeprefix('Blocked: ')}", ""))
     moved = verb != "comment" and (order.version != seen.task.version or order.evidence_hash != seen.evidence_hash)
     if moved and verb not in ("claim", "release"):
         return _overtaken(seen, order.by)
@@ -231,7 +217,7 @@ def _by_key(verb: str, tenant_id: uuid.UUID, order: Order) -> Decision:
     return _same_click(verb, order, before)
 
 
-def _write(verb: str, order: Order, seen: Panel, state: str, result: str) -> Decision:
+def _write(verb: str, order: Order, seen: Panel, state: str, done: Done) -> Decision:
     answer = seen.verb(verb)
     return Decision.objects.create(
         tenant_id=seen.run.tenant_id,
@@ -246,9 +232,9 @@ def _write(verb: str, order: Order, seen: Panel, state: str, result: str) -> Dec
         rule=answer.rule,
         table_version=TABLE_VERSION,
         evidence_hash=order.evidence_hash,
-        snapshot=_plain(seen.case.known) if seen.case else {"run_state": seen.run.state},
+        snapshot={**(_plain(seen.case.known) if seen.case else {"run_state": seen.run.state}), **done.kept},
         state=state,
-        result=result,
+        result=done.words,
         ended_at=read_clock() if state == "done" else None,
     )
 
@@ -256,51 +242,3 @@ def _write(verb: str, order: Order, seen: Panel, state: str, result: str) -> Dec
 def _plain(known: assembly.Known) -> dict[str, object]:
     plain: dict[str, object] = json.loads(json.dumps(assembly.snapshot(known), default=str))
     return plain
-
-
-# --- what each verb does ------------------------------------------------------------------------------------
-
-
-def _claim(seen: Panel, order: Order, actor: Actor) -> str:
-    until = read_clock() + timedelta(minutes=CLAIM_MINUTES)
-    advance(seen.task, machine="task", to="claimed", claimed_by=order.by, claimed_until=until)
-    return f"Yours until {until:%H:%M:%S} UTC."
-
-
-def _release(seen: Panel, order: Order, actor: Actor) -> str:
-    advance(seen.task, machine="task", to="open", claimed_by=None, claimed_until=None)
-    return "Back in the queue."
-
-
-def _extend_claim(seen: Panel, order: Order, actor: Actor) -> str:
-    """Acting extends a claim (UX: claims decay)."""
-    if seen.situation.mine:
-        _claim(seen, order, actor)
-    return "Requested."
-
-
-def _retry(seen: Panel, order: Order, actor: Actor) -> str:
-    action = seen.task.action
-    assert action is not None  # noqa: S101  (policy: a verb on a call)
-    Action.objects.filter(pk=action.pk).update(gate_open=True)
-    action.refresh_from_db()
-    settle.settle(seen.run, action, actor)
-    return "The same call may be sent again."
-
-
-def _resume(seen: Panel, order: Order, actor: Actor) -> str:
-    escalation.close(seen.task, actor=actor, resolution=f"{order.by} let the run go on.")
-    settle.refresh_run(seen.run, actor)
-    return "The run may go on."
-
-
-def _cancel(seen: Panel, order: Order, actor: Actor) -> str:
-    lifecycle.cancel(seen.run, actor, reason=order.reason)
-    return "Cancelled; what is proven stays listed."
-
-
-def _comment(seen: Panel, order: Order, actor: Actor) -> str:
-    Comment.objects.create(
-        tenant_id=seen.run.tenant_id, task=seen.task, by=order.by, text=redact.clean_text(order.reason)
-    )
-    return "Noted."

@@ -17,7 +17,7 @@ from recovery import case as cases
 from recovery import leases, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
-from recovery.work import decisions, nudges
+from recovery.work import approvals, decisions, nudges, orders
 from runs import record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
@@ -58,7 +58,7 @@ def _safely(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int
 
 
 def _one_run(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int]) -> int:
-    with wall.within(tenant_id):
+    with wall.within(tenant_id, by="timer"):
         run = Run.objects.select_for_update(skip_locked=True).filter(pk=run_id).first()
         return handle(run) if run is not None else 0
 
@@ -104,17 +104,31 @@ def _due_actions(run: Run, ring: nudges.Ring) -> int:
 
 
 def act_on_due(run: Run, action: Action, ring: nudges.Ring) -> None:
-    """A look or a recount that is due is ordered; a due retry is announced, for the agent's runner sends it."""
+    """A look or a recount that is due is ordered; a due retry is announced, for the agent's runner sends it.
+
+    An approval that nobody gave in time ends its call (F127); a question that nobody answered becomes a colleague's.
+    """
+    if action.state == "awaiting_approval":
+        return approvals.expire(run, action)
+    if action.state == "held" and action.reason_code == "user_input_required":
+        return approvals.give_up_waiting(run, action)
     answer = cases.read(run, action).answer
     if answer.action is Answer.PROBE or action.state == "succeeded":
         if decisions.order_look(action, actor=TIMER, ring=ring) is not None:
             Action.objects.filter(pk=action.pk).update(due_at=None)
     elif answer.action is Answer.RETRY:
-        Action.objects.filter(pk=action.pk).update(due_at=None)
-        data = {"step": action.step, "tool": action.tool}
-        record.write_event(run, "ready", TIMER, action=action, from_state=run.state, to_state=run.state, data=data)
+        if orders.send_now(run, action, actor=TIMER, ring=ring) is None:
+            _announce(run, action)
     else:
         settle.settle(run, action, TIMER)
+    return None
+
+
+def _announce(run: Run, action: Action) -> None:
+    """The agent's runner sends it; the feed tells it that it may."""
+    Action.objects.filter(pk=action.pk).update(due_at=None)
+    data = {"step": action.step, "tool": action.tool}
+    record.write_event(run, "ready", TIMER, action=action, from_state=run.state, to_state=run.state, data=data)
 
 
 def _decay_claims(run: Run) -> int:
@@ -130,7 +144,7 @@ def _decay_claims(run: Run) -> int:
 
 def _nudge(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
     """Ring again where a message was lost or a worker died; rows are claimed, so that two sweeps share none."""
-    with wall.within(tenant_id):
+    with wall.within(tenant_id, by="timer"):
         now = read_clock()
         waits = Q(state="requested") | Q(state="running", lease_until__lte=now)
         lost = Decision.objects.select_for_update(skip_locked=True).filter(waits, nudged_at__lte=now - NUDGE_AGAIN)

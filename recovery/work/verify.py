@@ -6,16 +6,26 @@ from datetime import datetime, timedelta
 
 from steadyhand.manifest import Tool
 
+from recovery import callbacks, settle
 from recovery import case as cases
-from recovery import settle
+from recovery.case import Case
 from recovery.connectors.base import Finding
 from recovery.rules import assembly, backoff
 from runs import definitions, record, redact, vault
+from runs.definitions import Definition
 from runs.models import Action, Run
 from runs.querysets import read_clock
 from runs.record import Actor
 
-STRENGTH = {"present": 5, "conflict": 5, "partial": 4, "processing": 3, "absent": 3, "probe_failed": 1}
+STRENGTH = {
+    "present": 5,
+    "conflict": 5,
+    "failed": 5,
+    "partial": 4,
+    "processing": 3,
+    "absent": 3,
+    "probe_failed": 1,
+}
 STRENGTH_FINAL = 5
 
 
@@ -33,7 +43,8 @@ def prove(
     definition = definitions.of_run(run)
     tool = definition.tools[action.tool]
     current = action.attempts == asked_after
-    final_at = cases.read(run, action).final_at if current else None
+    case = cases.read(run, action) if current else None
+    final_at = case.final_at if case else None
     verdict = assembly.finalize(finding.verdict, started_at=started_at, final_at=final_at)
     record.add_evidence(
         action,
@@ -41,11 +52,11 @@ def prove(
         kind="probe",
         verdict=verdict,
         count=finding.count,
-        source=tool.reconcile.connector if tool.reconcile else "look-up",
+        source=_source(tool, case),
         strength=STRENGTH_FINAL if verdict.endswith("_final") else STRENGTH[finding.verdict],
         fact=finding.fact,
         raw=redact.redact(finding.raw, sensitive=tool.sensitive_fields),
-        sealed_record=vault.seal(definition.keys, finding.record) if finding.verdict == "present" else None,
+        sealed_record=_sealed(definition, finding),
         external_id=finding.external_id,
         after_attempt=asked_after,
         started_at=started_at,
@@ -59,7 +70,20 @@ def prove(
     Action.objects.filter(pk=action.pk).update(verdict=verdict)
     action.refresh_from_db()
     settle.settle(run, action, actor)
+    callbacks.use_waiting(run, action)
     return None
+
+
+def _source(tool: Tool, case: Case | None) -> str:
+    if tool.poll is not None and case is not None and assembly.polled(case.known):
+        return tool.poll.tool
+    return tool.reconcile.connector if tool.reconcile else "look-up"
+
+
+def _sealed(definition: Definition, finding: Finding) -> bytes | None:
+    """The record that was found; a poll that proves the end without one leaves what the accepted reply said."""
+    found = finding.verdict == "present" and finding.record is not None
+    return vault.seal(definition.keys, finding.record) if found else None
 
 
 def _recounted(run: Run, action: Action, finding: Finding, *, tool: Tool, actor: Actor) -> None:
@@ -69,7 +93,10 @@ def _recounted(run: Run, action: Action, finding: Finding, *, tool: Tool, actor:
     """
     record.write_event(run, "recounted", actor, action=action, reason=finding.fact, data={"verdict": finding.verdict})
     settle.ask_if_contradicted(run, action, actor)
+    if run.goal == "rollback":
+        return settle.refresh_run(run, actor)
     unanswered = finding.verdict in ("probe_failed", "processing")
     if unanswered and tool.reconcile is not None and action.looks <= tool.reconcile.max_looks:
         again_at = read_clock() + timedelta(seconds=backoff.CAP_SECONDS)
         Action.objects.filter(pk=action.pk).update(due_at=again_at)
+    return None

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import F, Q
+from steadyhand.manifest import Connector
 
 from recovery import case as cases
 from recovery import crashpoints, permissions, settle
-from recovery.connectors import http
+from recovery.connectors import http, polls
 from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
+from recovery.rules import assembly
 from recovery.rules.decide import Action as Answer
-from recovery.work import verify
+from recovery.work import polling, sending, verify
+from recovery.work.sending import Errand
 from runs import definitions, record, vault, wall
 from runs.models import Action, Run
 from runs.querysets import database_now, read_clock
@@ -45,10 +48,17 @@ def execute(decision_id: uuid.UUID) -> None:
     if tenant_id is None:
         return
     crashpoints.point("C19")
-    ticket = _take(tenant_id, decision_id)
-    if ticket is None:
+    job = _take(tenant_id, decision_id)
+    if job is None:
         return
     crashpoints.point("C20")
+    if isinstance(job, Errand):
+        sending.deliver(job)
+    else:
+        _look(job)
+
+
+def _look(ticket: Ticket) -> None:
     finding = ask(ticket.question)
     crashpoints.point("C21")
     _conclude(ticket, finding)
@@ -57,18 +67,20 @@ def execute(decision_id: uuid.UUID) -> None:
 
 def ask(question: Question) -> Finding:
     """Put the question to its connector; whatever goes wrong there is a failed look-up, never an answer."""
-    if question.connector.kind != "http":
+    if question.polling is None and question.connector.kind != "http":
         return failed(f"No look-up can be made through a {question.connector.kind} connector here.")
     try:
+        if question.polling is not None:
+            return polls.ask(question.polling, sending.transmit)
         return http.reconcile(question)
     except Exception as wrong:
         # An unforeseen fault in a look-up must not leave the run without a next step; its class is kept as evidence.
         return failed(f"The look-up broke: {type(wrong).__name__}.")
 
 
-def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | None:
+def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | Errand | None:
     """The lease, with everything checked again at the moment of acting (I13); None if there is nothing to do."""
-    with wall.within(tenant_id):
+    with wall.within(tenant_id, by="worker"):
         decision = _waiting(decision_id)
         if decision is None:
             return None
@@ -76,6 +88,8 @@ def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | None:
         decision = _waiting(decision_id)
         if run is None or decision is None or decision.action is None:
             return None
+        if decision.verb == "send":
+            return _take_errand(decision, run, decision.action)
         refusal = _no_longer(decision, run, decision.action)
         if refusal is not None:
             _refuse(decision, run, decision.action, refusal)
@@ -84,10 +98,21 @@ def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | None:
         return _ticket(decision, run, decision.action)
 
 
+def _take_errand(decision: Decision, run: Run, action: Action) -> Errand | None:
+    """A send that is free to leave; one that a worker began before is closed, and found out about instead."""
+    if decision.state == "running":
+        sending.abandon(decision, run)
+        return None
+    refusal = sending.no_longer(run, action)
+    if refusal is not None:
+        _refuse(decision, run, action, refusal)
+        return None
+    return None if sending.waits(run, action) else sending.permit(decision, run, action)
+
+
 def _lease(action: Action) -> datetime:
     """Longer than the look may take: to connect and to read have `timeout_seconds` each."""
-    definition = definitions.of_run(action.run)
-    connector = definition.connector(definition.tools[action.tool])
+    connector = _connector(action)
     seconds = 2 * connector.timeout_seconds if connector else 0.0
     return read_clock() + timedelta(seconds=seconds + LEASE_GRACE_SECONDS)
 
@@ -122,38 +147,52 @@ def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
 
 def _ticket(decision: Decision, run: Run, action: Action) -> Ticket:
     """Count the look before it is made, so that a worker that dies in it again and again stops at the ceiling."""
-    started_at = read_clock()
+    question, started_at = _question(run, action), read_clock()
     actor = _actor(decision)
     if action.settled_at is None:
         record.move_action(action, "probing", actor, run=run, kind="look_started", looks=F("looks") + 1, due_at=None)
     else:
         Action.objects.filter(pk=action.pk).update(looks=F("looks") + 1, due_at=None)
         record.write_event(run, "recount_started", actor, action=action, data={"step": action.step})
+    return Ticket(run.tenant_id, decision.pk, decision.fence, action.attempts, started_at, question)
+
+
+def _question(run: Run, action: Action) -> Question:
+    """What the look asks: for the end of a job that was accepted, if its contract says how, else for the effect."""
     definition = definitions.of_run(run)
-    tool = definition.tools[action.tool]
-    connector = definition.connector(tool)
-    assert tool.reconcile is not None  # noqa: S101  (reconcilable: checked just above)
-    assert connector is not None  # noqa: S101
-    question = Question(
+    tool, connector = definition.tools[action.tool], _connector(action)
+    assert connector is not None  # noqa: S101  (reconcilable: checked just above)
+    return Question(
         action_id=action.action_id,
         run_id=str(run.pk),
         key=action.idempotency_key,
         arguments=vault.unseal(definition.keys, bytes(action.sealed_arguments)),
         connector=connector,
-        look=tool.reconcile.look,
+        look=tool.reconcile.look if tool.reconcile else None,
+        polling=polling.about(definition, tool, action) if assembly.polled(cases.read(run, action).known) else None,
     )
-    return Ticket(run.tenant_id, decision.pk, decision.fence, action.attempts, started_at, question)
+
+
+def _connector(action: Action) -> Connector | None:
+    """Where the look goes: the look-up's connector, or the one of the poll."""
+    definition = definitions.of_run(action.run)
+    tool = definition.tools[action.tool]
+    poll = definition.tools[tool.poll.tool] if tool.poll else None
+    sent = definition.manifest.connectors.get(poll.send.connector) if poll and poll.send else None
+    return definition.connector(tool) or sent
 
 
 def _conclude(ticket: Ticket, finding: Finding) -> None:
     """Record the finding and what follows from it, if the lease is still ours; else keep it as evidence only (I6)."""
-    with wall.within(ticket.tenant_id):
+    with wall.within(ticket.tenant_id, by="worker"):
         decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
         run = record.lock_run(decision.run_id)
         decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
         assert run is not None  # noqa: S101  (composite foreign keys)
         assert decision.action is not None  # noqa: S101
         ours = decision.state == "running" and decision.fence == ticket.fence
+        if ours:
+            _end(decision, "done", finding.fact)  # first, for what follows may order the next look
         verify.prove(
             run,
             decision.action,
@@ -163,8 +202,6 @@ def _conclude(ticket: Ticket, finding: Finding) -> None:
             actor=_actor(decision),
             ours=ours,
         )
-        if ours:
-            _end(decision, "done", finding.fact)
         crashpoints.point("C22")
 
 

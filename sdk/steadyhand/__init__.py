@@ -1,10 +1,13 @@
 """Steadyhand for agents: an execution boundary around each tool call."""
 
+from steadyhand.aio import AsyncBoundary, AsyncRun
 from steadyhand.boundary import Boundary
-from steadyhand.calls import Call, Tool, http_call
+from steadyhand.calls import Call, Tool
 from steadyhand.contract import Manifest, Scope, StructuredError, Usage
 from steadyhand.errors import (
     BusinessRule,
+    Cancelled,
+    CredentialsRejected,
     InvalidInput,
     NeedsInput,
     NotSent,
@@ -18,12 +21,17 @@ from steadyhand.errors import (
     Unavailable,
     Unrecorded,
 )
+from steadyhand.http_calls import async_http_call, http_call
 from steadyhand.run import Run
 
 __all__ = [
+    "AsyncBoundary",
+    "AsyncRun",
     "Boundary",
     "BusinessRule",
     "Call",
+    "Cancelled",
+    "CredentialsRejected",
     "InvalidInput",
     "Manifest",
     "NeedsInput",
@@ -42,5 +50,6 @@ __all__ = [
     "Unavailable",
     "Unrecorded",
     "Usage",
+    "async_http_call",
     "http_call",
 ]

@@ -1,24 +1,29 @@
-"""One permitted call of a tool: what the function is told, and a way to send HTTP that leaves no doubt."""
+"""One permitted call of a tool: what its function is told, and what is seen of what it did."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import inspect
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
 from steadyhand import observe
-from steadyhand.contract import Observation
-from steadyhand.errors import OutcomeUnknown, refused_input
+from steadyhand.contract import Leased, Observation
+from steadyhand.errors import NotSent, OutcomeUnknown, refused_input
 from steadyhand.identity import BadInput, check
+from steadyhand.repeats import SentTwice, guarded
 
 log = logging.getLogger("steadyhand")
-MAX_READ_BYTES = 1024 * 1024
 _STARTED = ".send_request_headers.started"
+Request = tuple[str, str, bytes]
+
+
+async def _no_pulse() -> None:
+    """A call without a record has no lease."""
 
 
 @dataclass
@@ -26,7 +31,9 @@ class Call:
     """What a tool's function needs to know about the call it makes.
 
     `idempotency_key` goes to the provider unchanged; `timeout_seconds` is the contract's, `deadline` its end on
-    the monotonic clock. The ids are empty where a read was let through without a record.
+    the monotonic clock. The ids are empty where a read was let through without a record. `refresh_credential`:
+    the last try's credential was rejected, so this one needs a new one. `extra_sends` counts repeats of a request
+    that were stopped.
     """
 
     run_id: str
@@ -38,19 +45,29 @@ class Call:
     action_id: str | None = None
     attempt_id: str | None = None
     attempt: int = 1
+    is_read: bool = False
+    refresh_credential: bool = False
     left: bool = False
     traced: bool = False
+    lost: bool = False
+    extra_sends: int = 0
+    begin_by: float | None = field(default=None, repr=False)
+    sent: dict[Request, Any] = field(default_factory=dict, repr=False)
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
-    beat: Callable[[], None] | None = field(default=None, repr=False)
+    pulse: Callable[[], Coroutine[Any, Any, Leased | None]] = field(default=_no_pulse, repr=False)
+    waiter: Callable[[Coroutine[Any, Any, Any]], Any] | None = field(default=None, repr=False)
 
     def remaining(self) -> float:
         """Seconds until the deadline, never less than a millisecond."""
         return max(0.001, self.deadline - self.clock())
 
-    def heartbeat(self) -> None:
-        """Extend the lease of a long call. Raises Problem once the lease is lost: stop before any side effect."""
-        if self.beat is not None:
-            self.beat()
+    def heartbeat(self) -> Any:
+        """Extend the lease of a long call; returns Leased. An async function awaits it.
+
+        Raises Problem once the lease is lost (stop before any side effect), and Cancelled in a read whose run is
+        being cancelled: let it through, and the call ends at once.
+        """
+        return self.waiter(self.pulse()) if self.waiter is not None else None
 
     @property
     def bytes_sent(self) -> int | None:
@@ -62,8 +79,29 @@ class Call:
         self.traced = True
         self.left = self.left or event.endswith(_STARTED)
 
+    def begin(self) -> None:
+        """Raises NotSent where the permit has become too old on the way to the function."""
+        if self.begin_by is not None and self.clock() > self.begin_by:
+            raise NotSent("The permit was not used in time.")
 
-ToolFunction = Callable[[dict[str, Any], Call], Any]
+    def sending(self, request: Request) -> None:
+        """Note a request that is about to leave. Raises where it may not: too late (F059, F060), or sent before."""
+        if request in self.sent:
+            self.extra_sends += 1
+            raise SentTwice("This request was sent already under this permit; it was not sent again.")
+        if self.lost or self.clock() >= self.deadline:
+            late = OutcomeUnknown if self.sent or self.left else NotSent
+            raise late("The time or the lease of this call was over before the request left.")
+        self.sent[request] = None
+
+
+Arguments = dict[str, Any]
+ToolFunction = Callable[[Arguments, Call], Any]
+Refresh = Callable[[], Any]
+Seen = tuple[Observation, BaseException | None]
+"""What a call came to, and an interrupt (Ctrl-C, a cancelled task) that is raised once it is reported."""
+Invoke = Callable[..., Awaitable[Any]]
+"""`(is_async, function, *arguments)`: how the boundary's ground runs a function of the host."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +109,27 @@ class Tool:
     """A tool of the manifest by name, and the function `(arguments, call) -> result` that performs it.
 
     The function returns JSON or an HTTP response, or raises. It is called once per permit, and may retry nothing.
+    `refresh` fetches a new credential when Steadyhand asks for it; `heartbeat` keeps the lease of a long call.
     """
 
     name: str
     function: ToolFunction
+    refresh: Refresh | None = None
+    heartbeat: bool = False
+
+    @property
+    def is_async(self) -> bool:
+        return is_async(self.function)
 
 
-def as_tool(tool: Tool | ToolFunction) -> Tool:
-    """A Tool as it is; a callable under its own `name` or `__name__`."""
+def is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def as_tool(tool: Any) -> Tool:
+    """A Tool as it is, or of a decorated function; a callable under its own `name` or `__name__`."""
+    tool = getattr(tool, "tool", tool)
     if isinstance(tool, Tool):
         return tool
     name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
@@ -96,64 +147,55 @@ def recordable(arguments: dict[str, Any]) -> dict[str, Any]:
     return copy.deepcopy(arguments)
 
 
-def perform(tool: Tool, arguments: dict[str, Any], call: Call) -> tuple[Observation, BaseException | None]:
-    """Call the function exactly once. The second value is an interrupt (Ctrl-C) to raise after the report."""
+async def perform(tool: Tool, arguments: dict[str, Any], call: Call, invoke: Invoke) -> Seen:
+    """Call the function exactly once, and see what came of it. Never raises."""
     started = call.clock()
-    try:
-        value = tool.function(copy.deepcopy(arguments), call)
-    except BaseException as error:
-        return _seen(error, call, started), None if isinstance(error, Exception) else error
-    return _seen(value, call, started), None
+    with contextlib.nullcontext() if call.is_read else guarded() as sends:
+        try:
+            value = await invoke(tool.is_async, _on_time, tool.function, copy.deepcopy(arguments), call)
+            interrupt = None
+        except BaseException as error:
+            value, interrupt = error, None if isinstance(error, Exception) else error
+    call.extra_sends += sends.stopped if sends is not None else 0
+    return _seen(value, call, started), interrupt
+
+
+def _on_time(function: ToolFunction, arguments: dict[str, Any], call: Call) -> Any:
+    call.begin()
+    return function(arguments, call)
 
 
 def _seen(what: Any, call: Call, started: float) -> Observation:
     """The observation; where even that fails, that the call was made and nothing more."""
     took = max(0, round((call.clock() - started) * 1000))
     try:
-        if isinstance(what, BaseException):
-            return observe.from_exception(what, latency_ms=took, bytes_sent=call.bytes_sent, left=call.left)
-        return observe.from_result(what, latency_ms=took)
+        return _noting_repeats(_observed(_first_came_to(what, call), call, took), call)
     except Exception:
         log.exception("run %s: what %s answered could not be read", call.run_id, call.tool)
         return Observation(kind="exception", exc_type="AnswerNotReadable", latency_ms=took)
 
 
-def http_call(
-    call: Call,
-    client: httpx.Client,
-    method: str,
-    url: str,
-    *,
-    json: Any = None,
-    params: Mapping[str, Any] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> httpx.Response:
-    """Send one request within the call's deadline: no redirects, at most 1 MiB of answer (F039, F040).
-
-    Raises httpx's own errors, which the boundary reads, and OutcomeUnknown for an answer without end.
-    """
-    request = client.build_request(
-        method, url, json=json, params=params, headers=headers,
-        timeout=call.remaining(), extensions={"trace": call.trace},
-    )  # fmt: skip
-    response = client.send(request, stream=True, follow_redirects=False)
-    try:
-        content = _read(response, call)
-    finally:
-        response.close()
-    passed_on = [(name, value) for name, value in response.headers.multi_items() if name not in _DESCRIBE_TRANSFER]
-    return httpx.Response(response.status_code, headers=passed_on, content=content, request=request)
+def _observed(what: Any, call: Call, took: int) -> Observation:
+    if isinstance(what, BaseException):
+        return observe.from_exception(what, latency_ms=took, bytes_sent=call.bytes_sent, left=call.left)
+    return observe.from_result(what, latency_ms=took)
 
 
-_DESCRIBE_TRANSFER = {"content-encoding", "transfer-encoding", "content-length"}
+def _first_came_to(what: Any, call: Call) -> Any:
+    """Behind a repeat that was stopped stands the one request that left: what that came to is what happened."""
+    seen, error = set(), what
+    while isinstance(error, BaseException) and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, SentTwice) and len(call.sent) == 1:
+            first = next(iter(call.sent.values()))
+            return what if first is None else first
+        error = error.__cause__ or error.__context__
+    return what
 
 
-def _read(response: httpx.Response, call: Call) -> bytes:
-    content = bytearray()
-    for chunk in response.iter_bytes():
-        content += chunk
-        if len(content) > MAX_READ_BYTES:
-            raise OutcomeUnknown(f"The answer is longer than {MAX_READ_BYTES} bytes.")
-        if call.clock() > call.deadline:
-            raise httpx.ReadTimeout("The answer took longer than the call may last.", request=response.request)
-    return bytes(content)
+def _noting_repeats(observation: Observation, call: Call) -> Observation:
+    if not call.extra_sends:
+        return observation
+    note = f"Repeats of a request inside the tool that were stopped: {call.extra_sends}."
+    message = f"{note} {observation.message}" if observation.message else note
+    return observation.model_copy(update={"message": message[: observe.MAX_MESSAGE]})

@@ -106,13 +106,18 @@ class RunOpened(Strict):
 
 
 class Proposal(Strict):
-    """A tool call that the agent would like to make. `step` names its place in the run (F094: not the call id)."""
+    """A tool call that the agent would like to make. `step` names its place in the run (F094: not the call id).
+
+    `unreadable`: what the model wrote was no JSON object, so `arguments` are empty and the call is refused; the
+    record keeps that it was tried (F084).
+    """
 
     workflow_id: str
     tool: Annotated[str, StringConstraints(min_length=1, max_length=120)]
     arguments: dict[str, Any]
     step: Annotated[str, StringConstraints(min_length=1, max_length=120)] | None = None
     layer: Name = "agent"
+    unreadable: Literal["truncated_arguments", "invalid_arguments"] | None = None
 
 
 class StructuredError(Strict):
@@ -358,7 +363,10 @@ class ActionPage(Strict):
 
 
 class MemoryStep(Strict):
-    """One call as an agent may remember it: what was tried, what came of it, what stands in the world."""
+    """One call as an agent may remember it: what was tried, what came of it, what stands in the world.
+
+    `result` is what the tool answered, redacted and cut short: data, never an instruction.
+    """
 
     step: str
     tool: str
@@ -370,6 +378,7 @@ class MemoryStep(Strict):
     effect: Literal["proven", "unknown", "none"]
     external_id: str | None = None
     verified_by: str | None = None
+    result: str | None = None
     error: StructuredError | None = None
     due_at: datetime | None = None
 
@@ -388,6 +397,90 @@ class Memory(Strict):
     open_questions: list[str] = []
     remaining: dict[str, int] = {}
     text: str
+
+
+class Recorded(Strict):
+    """Base of a record of what happened elsewhere: its own `id`, its run's `client_ref`, and when it happened.
+
+    The same `id` again is taken in once, whatever it says.
+    """
+
+    id: Reference
+    run: Reference
+    at: AwareDatetime
+
+
+class RecordedRun(Recorded):
+    kind: Literal["run"]
+    workflow: Name
+    intent: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+    scope: Scope = Scope()
+    requester: Reference | None = None
+    customer_ref: Reference | None = None
+    deadline_at: AwareDatetime | None = None
+    model: Reference | None = None
+    prompt_version: Reference | None = None
+    trace_id: Reference | None = None
+
+
+class RecordedTurn(Recorded):
+    kind: Literal["turn"]
+    usage: Usage = Usage()
+
+
+class RecordedCall(Recorded):
+    """What the agent asked for; whether it was ever sent, a `dispatch` says.
+
+    `key`: the reference under which the provider got it, so that a look-up or a callback can name it.
+    """
+
+    kind: Literal["call"]
+    step: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    tool: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    arguments: dict[str, Any]
+    key: Annotated[str, StringConstraints(min_length=1, max_length=80)] | None = None
+
+
+class RecordedDispatch(Recorded):
+    """One sending of the call of that step; attempts are numbered from 1."""
+
+    kind: Literal["dispatch"]
+    step: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    attempt: Annotated[int, Field(strict=True, ge=1, le=100)] = 1
+    layer: Name = "agent"
+
+
+class RecordedObservation(Recorded):
+    """What came back. `synthetic`: nothing did, somebody only wrote down that no result was there."""
+
+    kind: Literal["observation"]
+    step: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    attempt: Annotated[int, Field(strict=True, ge=1, le=100)] = 1
+    observation: Observation
+    synthetic: bool = False
+
+
+class RecordedCancel(Recorded):
+    kind: Literal["cancel"]
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)] = "cancelled elsewhere"
+
+
+class RecordedFinish(Recorded):
+    kind: Literal["finish"]
+    claim: Annotated[str, StringConstraints(max_length=8000)] | None = None
+    ended_by: Literal["agent", "turn_limit"] = "agent"
+
+
+Record = Annotated[
+    RecordedRun
+    | RecordedTurn
+    | RecordedCall
+    | RecordedDispatch
+    | RecordedObservation
+    | RecordedCancel
+    | RecordedFinish,
+    Field(discriminator="kind"),
+]
 
 
 class Fault(Strict):

@@ -60,6 +60,14 @@ class Stopped(SteadyhandError):
         self.outcome = outcome
 
 
+class Cancelled(SteadyhandError):
+    """The run is being cancelled: a read ends at once, for nobody waits for its answer (F134)."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"Run {run_id} is being cancelled.")
+        self.run_id = run_id
+
+
 class Unavailable(SteadyhandError):
     """Steadyhand gave no usable answer, so nothing was sent: writes fail closed (DESIGN 2, rule 1)."""
 
@@ -116,6 +124,12 @@ class BusinessRule(ToolSignal):
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(f"{code}: {message}" if code else message)
         self.code = code
+
+
+class CredentialsRejected(ToolSignal):
+    """The provider did not accept the credential, so it did nothing; or no new one could be fetched (F037)."""
+
+    declared = "credentials_rejected"
 
 
 class InvalidInput(ToolSignal):

@@ -20,6 +20,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from steadyhand import promises
+from steadyhand.promises import Broken, Place
+
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.\-]{0,79}$")]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 Path = Annotated[str, StringConstraints(min_length=1, max_length=300)]
@@ -27,7 +30,6 @@ Seconds = Annotated[float, Field(ge=0, le=366 * 86400)]
 Minor = Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
 Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
 Status = Annotated[int, Field(strict=True, ge=100, le=599)]
-Place = tuple[str | int, ...]
 M = TypeVar("M", bound="Part")
 
 
@@ -189,7 +191,11 @@ class Fallback(Part):
 
 
 class Tool(Part):
-    """One tool's contract. What is not promised here is not assumed anywhere."""
+    """One tool's contract. What is not promised here is not assumed anywhere.
+
+    `once_per` names arguments that stand for one piece of business (an order, an invoice): a write is made once for
+    each, over all runs of the tenant, whatever its other arguments are.
+    """
 
     name: Name
     effect: Literal["read", "write"]
@@ -224,6 +230,7 @@ class Tool(Part):
     batch: Batch | None = None
     rate_limit: RateLimit | None = None
     max_value_minor: Minor | None = None
+    once_per: list[Path] = Field(default_factory=list, max_length=10)
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 30
     value_field: Path | None = None
     currency: Currency | None = None
@@ -240,38 +247,7 @@ class Tool(Part):
     @model_validator(mode="wrap")
     @classmethod
     def promises_fit_together(cls, data: Any, build: ModelWrapValidatorHandler[Tool]) -> Tool:
-        return _with_faults(cls, data, build, _broken_promises)
-
-
-def _broken_promises(tool: dict[str, Any]) -> list[tuple[Place, str]]:
-    look = _dict(tool, "reconcile")
-    bounded = None not in (look.get("max_in_flight_seconds"), look.get("max_visibility_lag_seconds"))
-    effect, proof = tool.get("effect"), tool.get("proof")
-    checks: list[tuple[bool, Place, str]] = [
-        (proof == "look" and not look, ("proof",), "proof look needs a reconcile look-up"),
-        (
-            proof == "look_final" and not (look and bounded),
-            ("proof",),
-            "proof look_final needs both reconcile bounds",
-        ),
-        (
-            bool(tool.get("compensate") and tool.get("irreversible")),
-            ("irreversible",),
-            "has a compensate: choose one",
-        ),
-        (
-            bool(tool.get("value_field")) and not (tool.get("currency") or tool.get("currency_field")),
-            ("value_field",),
-            "needs currency or currency_field beside it",
-        ),
-        (
-            effect == "read" and bool(tool.get("compensate")),
-            ("compensate",),
-            "a read has nothing to compensate",
-        ),
-        (effect == "write" and bool(tool.get("fallback")), ("fallback",), "a write takes no fallback"),
-    ]
-    return [(place, sentence) for broken, place, sentence in checks if broken]
+        return _with_faults(cls, data, build, promises.broken)
 
 
 class Connector(Part):
@@ -295,7 +271,8 @@ class Budgets(Part):
     """Ceilings, each enforced before the next unit of work. Costs are integer minor units.
 
     `turn_…` is what one turn is taken to use where its usage is missing (`unmeasured: estimate`); with `stop`, or
-    where nothing says how much it may have been, a missing number stops the run (F104, ruling 7).
+    where nothing says how much it may have been, a missing number stops the run (F104, ruling 7). What a turn had
+    reserved stands in for a missing number in any case.
     """
 
     max_turns: Annotated[int, Field(strict=True, ge=1, le=10000)] = 30
@@ -331,73 +308,17 @@ class Manifest(Part):
     @model_validator(mode="wrap")
     @classmethod
     def names_resolve(cls, data: Any, build: ModelWrapValidatorHandler[Manifest]) -> Manifest:
-        return _with_faults(cls, data, build, _loose_ends)
+        return _with_faults(cls, data, build, promises.loose)
 
     def tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
-
-
-def _loose_ends(manifest: dict[str, Any]) -> list[tuple[Place, str]]:
-    tools = [tool for tool in _list(manifest, "tools") if isinstance(tool, dict)]
-    names = [tool.get("name") for tool in tools]
-    faults: list[tuple[Place, str]] = []
-    for index, tool in enumerate(tools):
-        at: Place = ("tools", index)
-        if names.index(tool.get("name")) < index:
-            faults.append(((*at, "name"), f"{tool.get('name')} is declared twice"))
-        faults += [((*at, *place), text) for place, text in _connector_faults(manifest, tool)]
-        for place, other in _named_tools(tool):
-            if other not in names:
-                faults.append(((*at, *place), f"{other} is not a declared tool"))
-    for index, name in enumerate(_list(manifest, "required_effects")):
-        if name not in names:
-            faults.append((("required_effects", index), f"{name} is not a declared tool"))
-    return faults
-
-
-def _connector_faults(manifest: dict[str, Any], tool: dict[str, Any]) -> list[tuple[Place, str]]:
-    look = _dict(tool, "reconcile")
-    name = look.get("connector")
-    if not look or not isinstance(name, str):
-        return []
-    connector = _dict(manifest, "connectors").get(name)
-    if connector is None:
-        return [(("reconcile", "connector"), f"connector {name} is not declared")]
-    kind = connector.get("kind", "http") if isinstance(connector, dict) else None
-    return (
-        [(("reconcile", "look"), "an http connector needs look")] if kind == "http" and not look.get("look") else []
-    )
-
-
-def _named_tools(tool: dict[str, Any]) -> list[tuple[Place, Any]]:
-    named: list[tuple[Place, Any]] = [(("after", i), name) for i, name in enumerate(_list(tool, "after"))]
-    if tool.get("precondition_read") is not None:
-        named.append((("precondition_read",), tool["precondition_read"]))
-    for part in ("poll", "compensate", "fallback"):
-        other = _dict(tool, part).get("tool")
-        if other is not None:
-            named.append(((part, "tool"), other))
-    for index, condition in enumerate(_list(tool, "preconditions")):
-        if isinstance(condition, dict):
-            named.append((("preconditions", index, "tool"), condition.get("tool")))
-    return named
-
-
-def _dict(data: dict[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _list(data: dict[str, Any], key: str) -> list[Any]:
-    value = data.get(key)
-    return value if isinstance(value, list) else []
 
 
 def _with_faults(
     cls: type[Part],
     data: Any,
     build: Callable[[Any], M],
-    faults: Callable[[dict[str, Any]], list[tuple[Place, str]]],
+    faults: Callable[[dict[str, Any]], list[Broken]],
 ) -> M:
     """Build the model, and report the faults between its fields beside those within them, all in one answer."""
     found = [_line(place, text) for place, text in faults(data)] if isinstance(data, dict) else []

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, cast
 
-import httpx
 from pydantic_core import to_jsonable_python
 
 from steadyhand.contract import MAX_REPLY_BYTES, Observation
 from steadyhand.errors import ToolSignal
-from steadyhand.proof import may_follow_another, names, nothing_left
+from steadyhand.proof import names, nothing_left
+from steadyhand.shapes import Answer, answer_in, answer_of, aws_error, rpc_error, status_name
 
 MAX_MESSAGE = 2000
 MAX_HEADER = 500
+KEPT_WHOLE = MAX_REPLY_BYTES * 3 // 4
+"""Characters up to which an answer is kept as it came: written out, some become longer."""
 KEPT_HEADERS = {
     "age", "cache-control", "content-length", "content-type", "date", "etag", "idempotency-key",
     "idempotent-replayed", "last-modified", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset",
-    "request-id", "retry-after", "server", "x-correlation-id", "x-ratelimit-limit", "x-ratelimit-remaining",
-    "x-ratelimit-reset", "x-request-id",
+    "request-id", "retry-after", "retry-after-ms", "server", "x-correlation-id", "x-ratelimit-limit",
+    "x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id",
 }  # fmt: skip
 """What helps a decision or a support case. Cookies and credentials never travel (SEC-36)."""
 
@@ -32,17 +34,13 @@ _LOST = {
     "ConnectionError", "NetworkError", "ProtocolError", "HTTPException", "ChunkedEncodingError", "BrokenPipeError",
     "ServerDisconnectedError", "ClientPayloadError", "ClientOSError", "URLError", "EOFError",
 }  # fmt: skip
-_STATUS_OF = {
-    ("urllib.error", "HTTPError"): "code",
-    ("aiohttp.client_exceptions", "ClientResponseError"): "status",
-}
 _PLAIN_REFUSALS = {401, 403, 404, 410, 429}
-_SAFE_TO_FOLLOW = {"GET", "HEAD"}
 _RAW = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _UNFIT = re.compile(_RAW)
 _UNFIT_IN_JSON = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # an escaped pair: whole, kept
     r"|(?P<unfit>\\u0000|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # an escaped NUL or half a pair: no text column holds it
+    rf"|\\(?P<bare>{_RAW})"  # a backslash before what no JSON text may hold: both are written out
     rf"|\\.|{_RAW}",  # any other escape: kept
     re.DOTALL,
 )
@@ -55,10 +53,10 @@ def clean(text: str, limit: int | None = None) -> str:
 
 def from_result(value: Any, *, latency_ms: int = 0) -> Observation:
     """What a tool returned: an HTTP response becomes a reply with its status, any other value a reply in JSON."""
-    if _is_response(value):
-        return _from_response(value, latency_ms)
-    text, altered = _as_json(value)
-    return _reply(text, len(text.encode("utf-8", "surrogatepass")), altered, latency_ms=latency_ms)
+    answer = answer_of(value)
+    if answer is not None:
+        return _from_answer(answer, latency_ms)
+    return _in_json(value, latency_ms)
 
 
 def from_exception(
@@ -70,12 +68,9 @@ def from_exception(
     """
     if isinstance(exc, ToolSignal):
         return _declared(exc, latency_ms)
-    response = _attribute(exc, "response")
-    if _is_response(response) and response.status_code >= 300:
-        return _from_response(response, latency_ms)
-    status = _bare_status(exc)
-    if status is not None:
-        return _without_body(status, _attribute(exc, "headers"), latency_ms)
+    told = _told(exc, latency_ms)
+    if told is not None:
+        return told
     kind = "not_sent" if nothing_left(exc) and not left else _kind(exc)
     return _raised(kind, exc, latency_ms, bytes_sent=bytes_sent if kind == "connection_lost" else None)
 
@@ -83,6 +78,24 @@ def from_exception(
 def not_sent(why: str) -> Observation:
     """The boundary itself did not call the tool."""
     return Observation(kind="not_sent", declared="not_sent", message=clean(why, MAX_MESSAGE))
+
+
+def _told(exc: BaseException, latency_ms: int) -> Observation | None:
+    """The answer that an exception carries; its text stays out, for an answer says what there is to say."""
+    answer = answer_in(exc)
+    if answer is not None:
+        return _from_answer(answer, latency_ms)
+    aws, rpc, status = aws_error(exc), rpc_error(exc), status_name(exc)
+    if aws is not None:
+        return _in_json({"error": aws[1]}, latency_ms, status=aws[0])
+    if rpc is not None:
+        return _in_json({"jsonrpc": "2.0", "id": None, "error": rpc}, latency_ms)
+    return None if status is None else Observation(kind="reply", code=status, latency_ms=max(0, latency_ms))
+
+
+def _in_json(value: Any, latency_ms: int, *, status: int | None = None) -> Observation:
+    text, altered = _as_json(value)
+    return _reply(text, len(text.encode("utf-8", "surrogatepass")), altered, latency_ms=latency_ms, status=status)
 
 
 def _declared(signal: ToolSignal, latency_ms: int) -> Observation:
@@ -121,24 +134,21 @@ def _text_of(exc: BaseException) -> str:
         return ""
 
 
-def _bare_status(exc: BaseException) -> int | None:
-    """The refusal in an exception that carries a status but no response: urllib's HTTPError, aiohttp's."""
-    kind = (type(exc).__module__, type(exc).__name__)
-    status = _attribute(exc, _STATUS_OF.get(kind, "."))
-    followed = bool(_attribute(exc, "history")) or may_follow_another(exc)
-    return status if isinstance(status, int) and 400 <= status <= 599 and not followed else None
-
-
-def _from_response(response: Any, latency_ms: int) -> Observation:
-    if _followed_from_a_write(response):
-        return Observation(kind="exception", exc_type="RedirectFollowed", latency_ms=max(0, latency_ms))
-    status = response.status_code
-    try:
-        text, altered = _decoded(response)
-        size = len(response.content)
-    except Exception:  # the body was never read, or broke while it was read: the status alone is known
-        return _without_body(status, response.headers, latency_ms)
-    return _reply(text, size, altered, latency_ms=latency_ms, status=status, headers=_headers(response.headers))
+def _from_answer(answer: Answer, latency_ms: int) -> Observation:
+    """A followed redirect, or a second try, answers another request than ours; what ours did, nobody read (F039)."""
+    if answer.unlike:
+        return Observation(kind="exception", exc_type=answer.unlike, latency_ms=max(0, latency_ms))
+    if answer.content is None:
+        return _without_body(answer.status, answer.headers, latency_ms)
+    text, altered = _decoded(answer.content, answer.encoding)
+    return _reply(
+        text,
+        len(answer.content),
+        altered,
+        latency_ms=latency_ms,
+        status=answer.status,
+        headers=_headers(answer.headers),
+    )
 
 
 def _without_body(status: int, headers: Any, latency_ms: int) -> Observation:
@@ -148,15 +158,8 @@ def _without_body(status: int, headers: Any, latency_ms: int) -> Observation:
     return _reply(None, None, True, latency_ms=latency_ms, status=status, headers=_headers(headers))
 
 
-def _followed_from_a_write(response: Any) -> bool:
-    """A followed redirect answers another request than ours; what ours did, nobody read (F039)."""
-    history = _attribute(response, "history") or []
-    return any(str(getattr(hop.request, "method", "")).upper() not in _SAFE_TO_FOLLOW for hop in history)
-
-
-def _decoded(response: Any) -> tuple[str, bool]:
-    raw = cast(bytes, response.content)
-    for encoding in ("utf-8", _attribute(response, "encoding")):
+def _decoded(raw: bytes, declared: str | None) -> tuple[str, bool]:
+    for encoding in ("utf-8", declared):
         try:
             return raw.decode(encoding or "utf-8"), False
         except (UnicodeDecodeError, LookupError):
@@ -173,7 +176,7 @@ def _reply(
     status: int | None = None,
     headers: dict[str, str] | None = None,
 ) -> Observation:
-    body = None if text is None else _cut(_clean_json(text[:MAX_REPLY_BYTES]))
+    body = None if text is None else _cut(_clean_json(_shortened(text)))
     changed = altered or (text is not None and body != text)
     return Observation(
         kind="reply",
@@ -184,6 +187,38 @@ def _reply(
         altered=changed,
         latency_ms=max(0, latency_ms),
     )
+
+
+def _shortened(text: str) -> str:
+    """An answer too long to keep: where that is enough, its long texts are cut, each with a mark that says so, and it
+    stays JSON; else its beginning. A list is never cut short: what is missing from it would not be seen."""
+    if len(text) <= KEPT_WHOLE:
+        return text
+    try:
+        value = json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        return text[:MAX_REPLY_BYTES]
+    for most in (10_000, 1_000, 100):
+        made = json.dumps(_less(value, most), ensure_ascii=False)
+        if len(made.encode("utf-8", "surrogatepass")) <= KEPT_WHOLE:
+            return made
+    return text[:MAX_REPLY_BYTES]
+
+
+def _less(value: Any, most: int) -> Any:
+    if isinstance(value, str) and len(value) > most:
+        return f"{value[:most]} [cut: {len(value)} characters]"
+    if isinstance(value, list):
+        return [_less(item, most) for item in value]
+    if isinstance(value, dict):
+        return {name: _less(item, most) for name, item in value.items()}
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a field stands twice")
+    return dict(pairs)
 
 
 def _cut(text: str) -> str:
@@ -198,6 +233,8 @@ def _clean_json(text: str) -> str:
 def _visible(found: re.Match[str]) -> str:
     if found["unfit"]:
         return "\\" + found["unfit"]
+    if found["bare"]:
+        return f"\\\\\\\\u{ord(found['bare']):04x}"
     return found.group() if found.group()[0] == "\\" else f"\\\\u{ord(found.group()):04x}"
 
 
@@ -209,26 +246,9 @@ def _headers(headers: Any) -> dict[str, str]:
     return {name: clean(value, MAX_HEADER) for name, value in kept.items()}
 
 
-def _is_response(value: Any) -> bool:
-    """httpx's response, or one shaped like it (requests): a status, headers and content."""
-    if isinstance(value, httpx.Response):
-        return True
-    shaped = isinstance(_attribute(value, "headers"), Mapping) and hasattr(type(value), "content")
-    status = _attribute(value, "status_code")
-    return shaped and isinstance(status, int) and 100 <= status <= 999
-
-
-def _attribute(thing: object, name: str) -> Any:
-    """An attribute of a foreign object, which may raise anything on the way; None then."""
-    try:
-        return getattr(thing, name, None)
-    except Exception:
-        return None
-
-
 def _as_json(value: Any) -> tuple[str, bool]:
-    """The value as JSON text; a value that is no JSON is named by its type only, and marked altered."""
+    """The value as JSON text; one that is none is named by its type, in text that is no JSON, and marked altered."""
     try:
         return json.dumps(value, ensure_ascii=False, default=to_jsonable_python), False
     except Exception:  # a foreign value may refuse in any way; what it was must still be reported
-        return json.dumps(f"<{type(value).__qualname__}>"), True
+        return f"<{type(value).__qualname__}>", True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -11,46 +12,58 @@ from steadyhand.errors import Problem, Unavailable
 
 M = TypeVar("M", bound=BaseModel)
 PREFIX = "/api/v1"
+PROBLEM = "application/problem+json"
+
+
+class Line(Protocol):
+    """A client that sends; see blocking.py and looping.py."""
+
+    async def request(self, method: str, path: str, **content: Any) -> httpx.Response: ...
+
+    async def close(self) -> None: ...
+
+
+def options(url: str, token: str, timeout: float) -> dict[str, Any]:
+    """How a line's HTTP client is made. It follows no redirect, and its transport retries nothing (F107)."""
+    return {
+        "base_url": url.rstrip("/").removesuffix(PREFIX) + PREFIX,
+        "headers": {"authorization": f"Bearer {token}", "accept": "application/json"},
+        "timeout": timeout,
+        "follow_redirects": False,
+    }
 
 
 class Transport:
     """Sends contract messages. Raises Problem for a refused request, Unavailable for no usable answer."""
 
-    def __init__(self, url: str, token: str, *, timeout: float, transport: httpx.BaseTransport | None) -> None:
-        base = url.rstrip("/").removesuffix(PREFIX) + PREFIX
-        self._client = httpx.Client(
-            base_url=base,
-            headers={"authorization": f"Bearer {token}", "accept": "application/json"},
-            timeout=timeout,
-            transport=transport or httpx.HTTPTransport(retries=0),
-            follow_redirects=False,
-        )
+    def __init__(self, line: Line) -> None:
+        self._line = line
 
-    def post(self, path: str, message: BaseModel | None, answer: type[M]) -> M:
-        return _parsed(self._send("POST", path, content=message.model_dump_json() if message else None), answer)
+    async def post(self, path: str, message: BaseModel | None, answer: type[M]) -> M:
+        body = message.model_dump_json().encode() if message else None
+        return _parsed(await self._send("POST", path, content=body), answer)
 
-    def tell(self, path: str, message: BaseModel) -> None:
-        """Send a message whose answer says nothing more than that it arrived."""
-        self._send("POST", path, content=message.model_dump_json())
+    async def post_json(self, path: str, body: bytes, answer: type[M]) -> M:
+        return _parsed(await self._send("POST", path, content=body), answer)
 
-    def get(self, path: str, answer: type[M], **params: Any) -> M:
+    async def get(self, path: str, answer: type[M], **params: Any) -> M:
         asked = {name: value for name, value in params.items() if value is not None}
-        return _parsed(self._send("GET", path, params=asked), answer)
+        return _parsed(await self._send("GET", path, params=asked), answer)
 
-    def put(self, path: str, document: Any) -> dict[str, Any]:
-        answer = self._send("PUT", path, json=document)
+    async def put(self, path: str, document: Any) -> dict[str, Any]:
+        answer = await self._send("PUT", path, json=document)
         try:
             return dict(answer.json())
         except (ValueError, TypeError) as broken:
             raise Unavailable("Steadyhand's answer could not be read.") from broken
 
-    def close(self) -> None:
-        self._client.close()
+    async def close(self) -> None:
+        await self._line.close()
 
-    def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
+    async def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
         headers = {"content-type": "application/json"} if content.get("content") is not None else None
         try:
-            response = self._client.request(method, path, headers=headers, **content)
+            response = await self._line.request(method, path, headers=headers, **content)
         except httpx.HTTPError as lost:
             raise Unavailable(f"Steadyhand cannot be reached ({type(lost).__name__}).") from lost
         if response.is_success:
@@ -67,12 +80,15 @@ def _parsed(response: httpx.Response, answer: type[M]) -> M:
         raise Unavailable("Steadyhand's answer could not be read.") from broken
 
 
-def _problem(response: httpx.Response) -> Problem:
+def _problem(response: httpx.Response) -> Problem | Unavailable:
+    """The refusal that Steadyhand wrote; a client error in other words comes from something in between."""
+    if not response.headers.get("content-type", "").startswith(PROBLEM):
+        return Unavailable(f"Something that is not Steadyhand answered {response.status_code}.")
     try:
         document = response.json()
     except ValueError:
         document = None
-    known = document if isinstance(document, dict) else {}
+    known: Mapping[str, Any] = document if isinstance(document, dict) else {}
     faults = [fault for fault in known.get("errors") or [] if isinstance(fault, dict)]
     title = str(known.get("title") or response.reason_phrase)
     return Problem(response.status_code, title, str(known.get("detail") or ""), faults)

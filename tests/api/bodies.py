@@ -30,6 +30,7 @@ BODIES: dict[tuple[str, str], Any] = {
 }
 BODILESS = [
     ("GET", f"/runs/{RUN}"),
+    ("GET", f"/runs/{RUN}/memory"),
     ("POST", f"/runs/{RUN}/resume"),
     ("GET", "/events"),
     ("GET", "/actions"),

@@ -11,6 +11,8 @@ from django.test import Client
 from steadyhand.contract import (
     ActionPage,
     EventPage,
+    Leased,
+    Memory,
     OutcomeDocument,
     Permit,
     Reported,
@@ -77,10 +79,11 @@ ANSWERS: dict[str, Any] = {
     "propose": Permit(answer="execute", run_id=RUN, step="credit", result={"nothing": None}),
     "report": Reported(answer="result", step="credit", outcome="ok", reason_code="completed"),
     "turn": TurnAnswer(answer="go", turn=1),
-    "heartbeat": {"lease_until": "2026-03-01T09:00:00Z"},
+    "heartbeat": Leased(lease_until="2026-03-01T09:00:00Z"),
     "finish": _OUTCOME,
     "cancel": _OUTCOME,
     "read": _OUTCOME,
+    "memory": Memory(run_id=RUN, intent="credit", state="executing", steps=[], text="Nothing yet."),
     "resume": ResumeAnswer(
         run_id=RUN, workflow="billing", workflow_id="w", state="executing", ready=True, intent="credit"
     ),

@@ -257,7 +257,7 @@ def test_a_run_with_an_unknown_write_says_when_it_is_looked_for_and_offers_what_
     assert re.search(r"apply_credit : a look-up, due \d\d:\d\d:\d\d UTC; final from \d\d:\d\d:\d\d UTC\.", said)
     moves = html[html.index('class="foot moves"') :]
     moves = moves[: moves.index("</div>")]
-    assert re.findall(r">([^<]+)</a>", moves) == ["Check what happened", "Cancel the run"]
+    assert re.findall(r">([^<]+)</a>", moves) == ["Check what happened", "Attest what happened", "Cancel the run"]
     viewer = plain(text(sign_in("bob"), f"/runs/{case.run_id}/"))
     assert re.search(r"A person is asked in T-\d+; nothing there is yours to do now\.", viewer)
 

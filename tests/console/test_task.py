@@ -84,7 +84,7 @@ def test_an_unknown_write_is_answered_in_one_line(house: House, sign_in: SignIn)
     assert "Outcome unknown: one apply_credit of 120.00 EUR may exist" in said
     assert re.search(r"Not yet: it could happen twice .* A look-up counts as final from \d\d:\d\d:\d\d", said)
     assert "Recommended: check what happened." in said
-    assert "2 allowed, 2 blocked" in said
+    assert "3 allowed, 3 blocked" in said
 
 
 def test_the_ledger_says_what_is_proven_unknown_and_planned(house: House, sign_in: SignIn) -> None:

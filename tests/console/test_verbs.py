@@ -483,6 +483,23 @@ def test_F117_two_claims_at_once_have_one_holder(real_house: House) -> None:
     assert len(decided(case, verb="claim")) == 1
 
 
+def test_F117_two_approvals_at_once_free_one_call_once(real_house: House) -> None:
+    manifest = factories.billing_manifest(requires_approval=True)
+    factories.register(real_house.agent, manifest)
+    case = factories.open_run(real_house.agent)
+    factories.propose(case)
+    browsers = [real_house.browser(name) for name in ("omar", "ada")]
+    marks = [sheet(one, case, "approve") for one in browsers]
+    posts = [
+        lambda one=one, mark=mark: one.post(address(case, "approve"), mark)
+        for one, mark in zip(browsers, marks, strict=True)
+    ]
+    assert together(*posts) == [303, 409]
+    assert len(decided(case, verb="approve")) == 1
+    assert [mark.data["verb"] for mark in refusals(case)] == ["approve"]
+    assert [factories.propose(case).answer for _ in range(2)] == ["execute", "wait"]
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("name", "verb"), [("bob", "reconcile"), ("bob", "cancel"), ("nia", "resume"), ("alice", "retry")]

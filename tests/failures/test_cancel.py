@@ -7,10 +7,12 @@ from steadyhand.contract import Cancel, OutcomeDocument
 
 from recovery import intake
 from tests.factories import (
+    Agent,
     Case,
     advance_clock,
     finish,
     lose_the_reply,
+    open_run,
     propose,
     rate_limit,
     reply,
@@ -154,6 +156,49 @@ def test_a_cancel_while_the_look_is_under_way_loses_nothing(opened: Opener, look
     look(case)
     assert evidence(case)[0] == "absent"
     assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
+
+
+def test_F135_nobody_waits_for_a_read_in_flight_and_its_late_answer_moves_nothing(opened: Opener) -> None:
+    case = opened()
+    permits = {step: propose(case, "load_invoice", step=step) for step in ("a", "b")}
+    assert cancel(case).reason_code == "cancelled_by_user"
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_by_user")
+    assert propose(case, "load_invoice", step="c").answer == "stop"
+    advance_clock(seconds=4)
+    for permit in permits.values():
+        assert report(case, permit, reply({"invoice_id": "INV-20931"}), tool="load_invoice").answer == "stop"
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_by_user")
+    assert (open_tasks(case), kinds(case).count("cancelled")) == ([], 1)
+
+
+def test_F135_a_write_in_flight_is_waited_for_though_a_read_is_not(opened: Opener) -> None:
+    case = opened()
+    write, read = propose(case), propose(case, "load_invoice")
+    assert cancel(case).state == "cancelling"
+    report(case, read, reply({"invoice_id": "INV-20931"}))
+    assert standing(case)[0] == "cancelling"
+    report(case, write, CREDIT_DONE)
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_with_effects")
+
+
+def test_F136_a_second_cancel_while_a_write_is_in_flight_is_no_second_event(opened: Opener) -> None:
+    case = opened()
+    propose(case)
+    cancel(case)
+    assert cancel(case).state == "cancelling"
+    assert kinds(case).count("cancelling") == 1
+
+
+def test_F134_the_runs_that_work_for_a_cancelled_one_are_cancelled_with_it(opened: Opener, agent: Agent) -> None:
+    parent = opened()
+    child = open_run(agent, parent_run_id=str(parent.run_id))
+    grandchild = open_run(agent, parent_run_id=str(child.run_id))
+    permit = propose(grandchild)
+    cancel(parent)
+    assert standing(parent)[2] == standing(child)[2] == "cancelled_by_user"
+    assert standing(grandchild)[0] == "cancelling"
+    report(grandchild, permit, CREDIT_DONE)
+    assert standing(grandchild) == ("cancelled", "cancelled", "cancelled_with_effects")
 
 
 def test_F136_a_second_cancel_and_a_cancel_after_the_end_change_nothing(opened: Opener) -> None:

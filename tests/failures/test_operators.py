@@ -165,9 +165,9 @@ def test_a_comment_proves_nothing_and_moves_nothing(lost: Case, alice: Person) -
     [
         ("viewer", set()),
         ("auditor", set()),
-        ("support", {"claim", "comment", "reconcile", "cancel"}),
-        ("oncall", {"claim", "comment", "reconcile", "cancel"}),
-        ("admin", {"claim", "comment", "reconcile", "cancel"}),
+        ("support", {"claim", "comment", "reconcile", "cancel", "attest"}),
+        ("oncall", {"claim", "comment", "reconcile", "cancel", "attest"}),
+        ("admin", {"claim", "comment", "reconcile", "cancel", "attest"}),
     ],
 )
 def test_the_verbs_of_an_unknown_write_by_role(lost: Case, role: str, verbs: set[str]) -> None:

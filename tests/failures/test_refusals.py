@@ -90,12 +90,13 @@ def test_a_call_outside_the_scope_is_a_policy_denial(opened: Opener, scope: Any,
 def test_F088_a_smaller_amount_never_corrects_a_policy_denial(opened: Opener) -> None:
     case = opened(run={"scope": {"max_amount_minor": 10_000, "currency": "EUR"}})
     assert propose(case).error.code == "policy_denied"
-    smaller = CREDIT | {"amount_minor": 9_000}
-    report(case, propose(case, arguments=smaller), reply({"credit_id": "cr_1"}))
+    for amount, step in ((9_000, "apply_credit"), (8_000, "another step"), (100, "a third")):
+        smaller = propose(case, arguments=CREDIT | {"amount_minor": amount}, step=step)
+        assert (smaller.answer, smaller.error.code) == ("deny", "policy_denied")
     succeed(case, "draft_reply")
     assert finish(case).outcome == "fatal"
     assert standing(case) == ("failed", "fatal", "policy_denied")
-    assert effects(case) == ["apply_credit", "draft_reply"]
+    assert effects(case) == ["draft_reply"]
 
 
 def test_an_authorization_that_ends_between_two_tries_ends_the_call(opened: Opener) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from steadyhand.contract import MAX_REPLY_BYTES
 
 from tests.factories import finish, propose, reply, report
 from tests.failures.conftest import Opener
@@ -42,9 +43,10 @@ def test_F030_a_cut_or_foreign_body_is_no_success(opened: Opener, text: str) -> 
     assert standing(case) == UNKNOWN
 
 
-def test_an_altered_body_is_no_success(opened: Opener) -> None:
+def test_F030_a_body_that_was_cut_is_no_success(opened: Opener) -> None:
     case = opened()
-    report(case, propose(case), reply({"credit_id": "cr_1"}).model_copy(update={"altered": True}))
+    cut = {"altered": True, "body_bytes": MAX_REPLY_BYTES + 1}
+    report(case, propose(case), reply({"credit_id": "cr_1"}).model_copy(update=cut))
     assert standing(case) == UNKNOWN
 
 

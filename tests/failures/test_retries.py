@@ -104,7 +104,7 @@ def test_F105_T5_the_retry_ceiling_stops_with_a_reason_and_an_owner(opened: Open
     assert propose(case, "load_invoice").answer == "wait"
     assert [one.number for one in tries(case, "load_invoice")] == [1, 2, 3]
     assert [one.observed for one in tries(case, "load_invoice")] == ["transient_reject"] * 3
-    assert open_tasks(case) == [("decide_next", "retry_exhausted")]
+    assert open_tasks(case) == [("dead_letter", "retry_exhausted")]
     assert case.task().owner_team == "billing-support"
 
 

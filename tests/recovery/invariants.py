@@ -28,7 +28,7 @@ QUERIES = {
     "I2: an unknown write that no look and no person will settle": f"""
         SELECT a.id FROM runs_action a
         WHERE a.state IN ('unknown', 'probing', 'absent', 'probe_failed', 'processing', 'partial')
-          AND a.due_at IS NULL
+          AND a.due_at IS NULL AND a.role <> 'item'
           AND NOT EXISTS (SELECT FROM recovery_humantask t WHERE t.action_id = a.id AND {OPEN_TASK})
           AND NOT EXISTS (SELECT FROM recovery_decision d
                           WHERE d.action_id = a.id AND d.state IN ('requested', 'running'))
@@ -36,6 +36,7 @@ QUERIES = {
     "I4: ok without its effects": """
         SELECT a.id FROM runs_action a WHERE a.effect = 'write' AND a.state = 'succeeded'
           AND NOT EXISTS (SELECT FROM runs_effect e WHERE e.action_id = a.id)
+          AND NOT EXISTS (SELECT FROM runs_action part WHERE part.parent_id = a.id AND part.role = 'item')
     """,
     "I4: an effect of a call that is not proven": """
         SELECT e.id FROM runs_effect e JOIN runs_action a ON a.id = e.action_id

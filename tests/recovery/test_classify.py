@@ -9,17 +9,12 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steadyhand.contract import OUTCOME_OF, Observation
+from steadyhand.contract import MAX_REPLY_BYTES, OUTCOME_OF, Observation
 from steadyhand.manifest import Tool
 
-from recovery.rules.classify import (
-    MAX_RETRY_AFTER_SECONDS,
-    NO_RESULT,
-    NOT_PROCESSED,
-    Classified,
-    classify,
-    retry_after,
-)
+from recovery.rules.classify import NO_RESULT, Classified, classify
+from recovery.rules.delays import MAX_RETRY_AFTER_SECONDS, retry_after
+from recovery.rules.http_refusals import NOT_PROCESSED
 
 NOW = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
 CONTRACT: dict[str, Any] = {
@@ -115,7 +110,8 @@ def test_classify_is_total_and_speaks_known_words(seen: Observation, of: Tool) -
 
 @given(ANY_OBSERVATION.filter(lambda seen: seen.kind in ("timeout", "exception", "connection_lost")), ANY_TOOL)
 def test_no_silence_frees_or_fails_a_write(seen: Observation, of: Tool) -> None:
-    if not (seen.kind == "connection_lost" and seen.bytes_sent == 0):
+    refused = seen.kind == "exception" and seen.status in (401, 403, 404, 410, 429)
+    if not (refused or (seen.kind == "connection_lost" and seen.bytes_sent == 0)):
         assert read(seen, of).observed == "unknown"
 
 
@@ -168,7 +164,7 @@ def test_F086_an_answer_that_breaks_its_schema_is_never_a_success(seen: Observat
         (answer({}, status=422), ("permanent_reject", "business_rule_violation")),  # F038
         (answer("", status=302), ("permanent_reject", "unexpected_redirect")),  # F039
         (answer({**WELL, "code": "exists"}, status=409), ("ok_valid", "already_in_desired_state")),  # F036
-        (answer({"error": {"code": "stale"}}, status=409), ("permanent_reject", "business_rule_violation")),
+        (answer({"error": {"code": "stale"}}, status=409), ("permanent_reject", "precondition_failed")),
         (answer({"error": "window"}, status=409), ("permanent_reject", "business_rule_violation")),
         (answer({"error": {"code": "reused"}}, status=409), ("unknown", "idempotency_key_conflict")),  # F047
     ],
@@ -270,8 +266,24 @@ def test_F030_F086_F087_a_200_without_what_was_promised_is_no_success(body: Any,
     assert said(answer(body), tool(effect)) == ("ok_invalid", reason)
 
 
-def test_an_altered_answer_is_no_success() -> None:
-    assert said(answer(WELL, altered=True)) == ("ok_invalid", "external_outcome_unknown")
+def test_F096_an_answer_whose_characters_were_written_out_is_whole() -> None:
+    assert said(answer(WELL, altered=True)) == ("ok_valid", "completed")
+
+
+def test_F030_an_answer_that_was_cut_or_never_read_is_no_success() -> None:
+    cut = json.dumps(WELL)[:-1]
+    for seen in (answer(cut, altered=True, body_bytes=MAX_REPLY_BYTES + 1), answer(WELL, altered=True)):
+        unread = seen.model_copy(update={"body": None}) if seen.body_bytes is None else seen
+        assert said(unread) == ("ok_invalid", "external_outcome_unknown")
+
+
+def test_F030_an_answer_whose_long_texts_were_cut_short_is_whole() -> None:
+    long = MAX_REPLY_BYTES + 1
+    assert said(answer(WELL, altered=True, body_bytes=long)) == ("ok_valid", "completed")
+    assert said(answer("1234567", altered=True, body_bytes=long), tool("read")) == (
+        "ok_invalid",
+        "invalid_tool_result",
+    )
 
 
 @pytest.mark.parametrize("error", [{"code": "closed"}, "closed", {"message": "no"}, 0, False, ""])

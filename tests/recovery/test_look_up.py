@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from steadyhand.manifest import Connector, Look
 
 from recovery.connectors.base import Finding, Question
-from recovery.connectors.http import MAX_ITEMS, _json, _path, _Unusable, judge
+from recovery.connectors.http import MAX_ITEMS, _json, _Unusable, judge
+from recovery.connectors.templates import path_of
 
 ACTION = "a1b2c3"
 ARGUMENTS = {"account": "acct_1", "amount_minor": 12_000, "currency": "EUR", "note": "", "nested": {"id": "n/../1"}}
@@ -60,12 +61,20 @@ def test_F029_two_of_ours_are_a_conflict_that_counts_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"amount_minor": 1}, {"account": "acct_2"}, {"amount_minor": "12000"}, {"account": None}]
+    "changes",
+    [{"amount_minor": 1}, {"account": "acct_2"}, {"amount_minor": "12000"}, {"amount_minor": 1, "account": None}],
 )
 def test_F044_our_reference_on_other_values_is_a_conflict(changes: dict[str, Any]) -> None:
     seen = listed(other(**changes))
     assert seen.verdict == "conflict"
     assert next(iter(changes)) in seen.fact
+
+
+@pytest.mark.parametrize("lacking", [{"account": None}, {"account": ""}, {"account": None, "amount_minor": None}])
+def test_F045_a_record_of_ours_that_lacks_fields_is_partial_and_never_present(lacking: dict[str, Any]) -> None:
+    seen = listed(other(**lacking))
+    assert (seen.verdict, seen.count) == ("partial", 1)
+    assert all(name in seen.fact for name in lacking)
 
 
 def test_F044_the_same_amount_under_another_reference_is_not_ours() -> None:
@@ -225,7 +234,7 @@ def test_one_and_true_are_not_the_same_value() -> None:
 def test_SEC_20_no_argument_climbs_out_of_the_path(value: str) -> None:
     asked = question()
     asked.arguments["account"] = value
-    path = _path("/accounts/{arguments.account}/credits", asked)
+    path = path_of("/accounts/{arguments.account}/credits", asked)
     assert path.count("/") == 3
     assert not set(path) & set("?# \r\n")
     assert "key-1" not in path
@@ -233,9 +242,10 @@ def test_SEC_20_no_argument_climbs_out_of_the_path(value: str) -> None:
 
 def test_SEC_20_only_known_slots_are_filled() -> None:
     assert (
-        _path("/{action_id}/{key}/{run_id}/{arguments.nested.id}", question()) == f"/{ACTION}/key-1/run-1/n%2F..%2F1"
+        path_of("/{action_id}/{key}/{run_id}/{arguments.nested.id}", question())
+        == f"/{ACTION}/key-1/run-1/n%2F..%2F1"
     )
-    assert _path("/{settings}/{arguments.__class__}", question()) == "/{settings}/"
+    assert path_of("/{settings}/{arguments.__class__}", question()) == "/{settings}/"
 
 
 NAMES = st.sampled_from(["items", "reference", "credit_id", "x"])
@@ -248,5 +258,6 @@ DOCUMENTS = st.recursive(
 
 @given(DOCUMENTS)
 def test_whatever_a_provider_answers_is_judged(document: Any) -> None:
+    verdicts = ("present", "absent", "partial", "processing", "conflict", "probe_failed")
     for items in ("items", None):
-        assert found(document, items=items).verdict in ("present", "absent", "processing", "conflict", "probe_failed")
+        assert found(document, items=items).verdict in verdicts

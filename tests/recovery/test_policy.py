@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from recovery.rules import policy
 from recovery.rules.decide import Action, decide
 from recovery.rules.policy import Situation, Verb
+from recovery.rules.situation import Ceiling
+from runs.models import ABILITIES
 from tests.recovery.evidence_space import evidence, sample
 
 NOW = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
-ALL = frozenset({"view", "claim", "comment", "reconcile", "retry", "resume", "cancel"})
+ALL = frozenset(ABILITIES) - {"audit", "administer"}
 UNKNOWN = {"observation": "unknown", "looks": "later"}
 
 
@@ -28,7 +30,7 @@ def at(known: dict[str, Any] | None = None, **changes: Any) -> Situation:
         run_open=True,
         evidence=evidence(**(UNKNOWN | (known or {}))), settled=False, tool="apply_credit",
         final_from=NOW + timedelta(seconds=25), check_under_way=False, open_calls=1, ceiling=None,
-        over_threshold=False, now=NOW,
+        over_threshold=False, now=NOW, held=True,
     )  # fmt: skip
     return replace(usual, **changes)
 
@@ -134,7 +136,7 @@ SITUATIONS = st.builds(
 @given(SITUATIONS)
 def test_every_button_is_allowed_or_says_why_not_and_one_at_most_is_recommended(situation: Situation) -> None:
     made = policy.verbs(situation)
-    assert len({one.name for one in made}) == len(made) == 7
+    assert len({one.name for one in made}) == len(made) == len(policy.ACTING) + 3
     assert all(one.sentence and one.rule for one in made)
     assert all(one.sentence.startswith("Blocked: ") != one.allowed for one in made)
     assert sum(one.recommended for one in made) <= 1
@@ -170,3 +172,155 @@ def test_a_proven_nothing_is_never_called_unknown() -> None:
     answer, sentence, _ = policy.retry_safe(used_up)
     assert (answer, sentence) == ("no", "Nothing happened, but all its tries are used.")
     assert "stays unknown" not in verb("cancel", used_up).sentence
+
+
+# --- the verbs that spend a person's authority ----------------------------------------------------------------
+
+WAITING = {"awaiting_approval": True, "held": False, "run_state": "escalated"}
+NOT_SENT = {"observation": "not_sent", "gate": "shut"}
+SPENT = {"observation": "unknown", "looks": "spent", "attempts_left": False}
+CEILING = Ceiling("max_turns", "turns", 12, 6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({}, "8g"),
+        ({"requester": True}, "four_eyes"),
+        ({"approve_until": NOW}, "expired"),
+        ({"approve_until": NOW + timedelta(seconds=1)}, "8g"),
+        ({"abilities": ALL - {"approve"}}, "role"),
+        ({"held_by": "Alice"}, "claim"),
+        ({"awaiting_approval": False, "decided": "Omar chose “Approve” at 09:00:00 UTC"}, "decided"),
+        ({"awaiting_approval": False}, "approval"),
+    ],
+)
+def test_an_approval_is_given_once_in_time_and_by_another_person(changes: dict[str, Any], rule: str) -> None:
+    answer = verb("approve", at(NOT_SENT, **(WAITING | changes)))
+    assert (answer.rule, answer.allowed) == (rule, rule == "8g")
+
+
+def test_the_one_who_attested_is_not_the_second_person() -> None:
+    said = {"attested": "Alice attests that it happened (reference cr_1)", "held": False}
+    assert verb("approve", at(**said)).allowed
+    assert verb("approve", at(**said, attester=True)).rule == "four_eyes"
+    assert verb("reject", at(**said, attester=True)).allowed
+    assert verb("attest", at(**said)).rule == "attest"
+
+
+@pytest.mark.parametrize(
+    ("known", "changes", "allowed"),
+    [
+        ({"verdict": "absent_final"}, {"held_by": "Alice"}, True),
+        ({"verdict": "absent_final"}, {"held_by": "Alice", "mine": True}, False),
+        ({"verdict": "absent_final"}, {}, False),
+        ({"verdict": "absent_final"}, {"held_by": "Alice", "held": False}, False),
+        ({"observation": "unknown", "key": "live", "looks": "spent"}, {"held_by": "Alice"}, False),
+    ],
+)
+def test_a_second_word_frees_only_what_is_proven_to_have_done_nothing(
+    known: Any, changes: Any, allowed: bool
+) -> None:
+    assert verb("approve", at(known, over_threshold=True, **changes)).allowed == allowed
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed"),
+    [
+        ({"fired": CEILING}, True),
+        ({}, False),
+        ({"fired": CEILING, "topped_up": "turn_budget_exhausted"}, False),
+        ({"fired": CEILING, "run_open": False}, False),
+        ({"fired": CEILING, "run_state": "cancelling"}, False),
+    ],
+)
+def test_a_budget_is_topped_up_once_while_the_run_lives(changes: dict[str, Any], allowed: bool) -> None:
+    assert verb("top_up", at(evidence=None, settled=True, **changes)).allowed == allowed
+
+
+@pytest.mark.parametrize(
+    ("known", "changes", "replay", "discard"),
+    [
+        ({"observation": "transient_reject", "attempts_left": False}, {"letter": "recorded"}, "8i", "letter"),
+        ({"observation": "transient_reject", "attempts_left": False}, {"letter": "replaying"}, "letter", "letter"),
+        (SPENT | {"key": "live"}, {"letter": "recorded"}, "9d", "9h"),
+        (SPENT, {"letter": "recorded"}, "9h", "9h"),
+        ({"observation": "transient_reject", "past_deadline": True}, {"letter": "recorded"}, "8d", "letter"),
+        ({"observation": "transient_reject"}, {}, "letter", "letter"),
+    ],
+)
+def test_a_dead_letter_is_replayed_where_it_is_safe_and_given_up_where_nothing_happened(
+    known: dict[str, Any], changes: dict[str, Any], replay: str, discard: str
+) -> None:
+    seen = at(known, **changes)
+    assert (verb("replay", seen).rule, verb("discard", seen).rule) == (replay, discard)
+    assert verb("replay", seen).allowed == (replay in ("8i", "9d"))
+    assert verb("discard", seen).allowed == (discard == "letter" and changes.get("letter") == "recorded")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"undoable": 2}, "6e"),
+        ({"undoable": 2, "doubtful": 1}, "6b"),
+        ({}, "6a"),
+        ({"undoable": 2, "rolling_back": True}, "run"),
+        ({"undoable": 2, "run_open": False}, "run"),
+    ],
+)
+def test_only_what_is_proven_is_undone_and_nothing_beside_an_unknown_write(changes: Any, rule: str) -> None:
+    assert verb("compensate", at(**changes)).rule == rule
+    assert verb("compensate", at(**changes)).allowed == (rule == "6e")
+
+
+AUTHORITY = st.builds(
+    lambda base, **changes: replace(base, **changes),
+    base=SITUATIONS,
+    awaiting_approval=st.booleans(),
+    requester=st.booleans(),
+    attested=st.sampled_from(["", "Alice attests that it happened (reference cr_1)"]),
+    attester=st.booleans(),
+    letter=st.sampled_from(["", "recorded", "in_review", "replaying", "recovered"]),
+    fired=st.sampled_from([None, CEILING]),
+    topped_up=st.sampled_from(["", "turn_budget_exhausted"]),
+    undoable=st.integers(0, 2),
+    doubtful=st.integers(0, 2),
+    rolling_back=st.booleans(),
+    held=st.booleans(),
+    in_flight=st.booleans(),
+)
+
+
+@given(AUTHORITY)
+def test_every_verb_that_is_allowed_is_also_shown(situation: Situation) -> None:
+    acting = {one.name for one in policy.verbs(situation) if one.allowed and one.name in policy.ACTING}
+    assert acting <= {one.name for one in policy.shown(situation)}
+
+
+@given(AUTHORITY)
+def test_no_second_person_is_the_first(situation: Situation) -> None:
+    answer = policy.find(situation, "approve")
+    if answer.allowed and situation.attested:
+        assert not situation.attester
+    elif answer.allowed:
+        assert not situation.requester
+
+
+@given(AUTHORITY)
+def test_a_live_run_always_leaves_an_admin_a_claim_and_a_verb_that_acts(situation: Situation) -> None:
+    """Every waiting state has at least one legal verb."""
+    free = replace(
+        situation, abilities=ALL, task_open=True, held_by=None, mine=False, run_open=True, run_state="escalated"
+    )
+    allowed = {one.name for one in policy.verbs(free) if one.allowed}
+    assert ("claim" in allowed) != bool(free.attested), "what waits for a second person is in hands already"
+    assert allowed & set(policy.ACTING)
+
+
+@given(AUTHORITY)
+def test_no_replay_sends_what_the_table_would_not(situation: Situation) -> None:
+    if policy.find(situation, "replay").allowed:
+        assert situation.evidence is not None
+        granted = decide(situation.evidence._replace(attempts_left=True, gate="open"))
+        assert granted.action is Action.RETRY
+        assert not situation.over_threshold

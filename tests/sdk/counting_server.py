@@ -12,6 +12,7 @@ class Counted:
     def __init__(self) -> None:
         self.url = ""
         self.paths: list[str] = []
+        self.ports: list[int] = []
 
     @property
     def arrivals(self) -> int:
@@ -51,8 +52,9 @@ def counting(status: int = 200, answer: Answer | None = None) -> Iterator[Counte
         protocol_version = "HTTP/1.1"
 
         def _serve(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length") or 0))
+            self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
             counted.paths.append(self.path)
+            counted.ports.append(self.client_address[1])
             (answer or plainly(status))(self)
 
         do_GET = do_POST = do_PUT = _serve  # noqa: N815

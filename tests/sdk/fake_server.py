@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from steadyhand import Boundary
+from steadyhand import AsyncBoundary, Boundary
 
+URL, TOKEN = "http://console.test", "sh_a_b_c"
 RUN = "0190a000-0000-7000-8000-000000000001"
-Step = dict[str, Any] | httpx.Response | Exception | Callable[[dict[str, Any]], dict[str, Any]]
+Step = dict[str, Any] | httpx.Response | BaseException | Callable[[Any], dict[str, Any]]
 
 
 @dataclass
@@ -38,6 +39,9 @@ class Clock:
         self.slept.append(seconds)
         self.now += seconds
 
+    async def nap(self, seconds: float) -> None:
+        self.sleep(seconds)
+
 
 @dataclass
 class FakeServer:
@@ -46,6 +50,7 @@ class FakeServer:
     script: dict[str, deque[Step]] = field(default_factory=dict)
     arrivals: list[Arrival] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
+    reads: list[str] = field(default_factory=list)
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def then(self, verb: str, *steps: Step) -> FakeServer:
@@ -53,8 +58,13 @@ class FakeServer:
         return self
 
     def boundary(self, **ways: Any) -> Boundary:
-        ways = {"clock": self.clock, "sleep": self.clock.sleep, **ways}
-        return Boundary("http://console.test", "sh_a_b_c", transport=httpx.MockTransport(self.answer), **ways)
+        return Boundary(URL, TOKEN, **{**self._ways(), "sleep": self.clock.sleep, **ways})
+
+    def async_boundary(self, **ways: Any) -> AsyncBoundary:
+        return AsyncBoundary(URL, TOKEN, **{**self._ways(), "sleep": self.clock.nap, **ways})
+
+    def _ways(self) -> dict[str, Any]:
+        return {"clock": self.clock, "transport": httpx.MockTransport(self.answer)}
 
     def came(self, verb: str) -> list[Any]:
         return [arrival.body for arrival in self.arrivals if arrival.verb == verb]
@@ -66,7 +76,7 @@ class FakeServer:
         self.arrivals.append(Arrival(request.method, path, verb, body))
         waiting = self.script.get(verb)
         step: Step = waiting.popleft() if waiting else self._ordinary(verb, body)
-        if isinstance(step, Exception):
+        if isinstance(step, BaseException):
             raise step
         if isinstance(step, httpx.Response):
             return step
@@ -82,7 +92,7 @@ class FakeServer:
         match verb:
             case "open":
                 opened = {"run_id": RUN, "workflow_id": "w-1", "workflow_version": 1, "state": "planning"}
-                return {**opened, "workflow": body["workflow"], "resumed": False}
+                return {**opened, "workflow": body["workflow"], "resumed": False, "reads": self.reads}
             case "proposals":
                 return permit(f"a-{next(self._numbers)}", step=body["step"] or body["tool"])
             case "reports":
@@ -93,6 +103,10 @@ class FakeServer:
                 return resumed()
             case "heartbeats":
                 return {"lease_until": "2026-11-30T12:00:00Z"}
+            case "memory":
+                return {"run_id": RUN, "intent": "Credit.", "state": "executing", "steps": [], "text": "Nothing yet."}
+            case "ingest":
+                return {"accepted": len(body), "duplicates": 0}
             case "workflows":
                 return {"workflow_id": "w-1", "name": "billing", "version": 1}
             case "events" | "actions":

@@ -67,9 +67,8 @@ def world(slug: str) -> Case:
 def fill_the_rest(agent: Agent, action: Action) -> None:
     """Rows of the tables that an ordinary story leaves empty."""
     tenant, now = agent.tenant, action.created_at
-    Stop.objects.create(
-        tenant=tenant, scope="everything", mode="halt", reason="a test", by=make_person(f"stopper-{tenant.slug}")
-    )
+    stopper = make_person(f"stopper-{tenant.slug}")
+    Stop.objects.create(tenant=tenant, scope="tool", name="none", mode="halt", reason="a test", by=stopper)
     RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
     DeadLetter.objects.create(
         tenant=tenant, run_id=action.run_id, action=action, request={}, identity=action.action_id, attempts=[],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
-from steadyhand import Call, Run
-from steadyhand.calls import http_call
+from steadyhand import Call, Run, http_call
 
 ACCOUNT = "acct_1"
 
@@ -24,10 +24,17 @@ class Agent:
 
         return run.call(load_invoice, {"invoice": self.invoice})
 
-    def credit(self, run: Run, amount_minor: int = 12_000, **more: Any) -> Any:
+    def credit(
+        self, run: Run, amount_minor: int = 12_000, *, then: Callable[[], object] | None = None, **more: Any
+    ) -> Any:
+        """`then` happens between the provider's answer and our report of it."""
+
         def apply_credit(arguments: dict[str, Any], call: Call) -> httpx.Response:
             headers = {"X-Action-Id": call.action_id or ""}
-            return http_call(call, self.client, "POST", "/payments/credits", json=arguments, headers=headers)
+            reply = http_call(call, self.client, "POST", "/payments/credits", json=arguments, headers=headers)
+            if then is not None:
+                then()
+            return reply
 
         arguments = {"account": ACCOUNT, "invoice": self.invoice, "amount_minor": amount_minor, "currency": "EUR"}
         return run.call(apply_credit, {**arguments, **more})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from recovery import panel, permissions
-from recovery.models import Decision, HumanTask
+from recovery.models import DeadLetter, Decision, HumanTask
 from recovery.tasks import ring
 from recovery.work import decisions
 from recovery.work.decisions import Order
@@ -36,6 +36,18 @@ def credits(stack: Stack, agent: Agent) -> list[dict[str, object]]:
 
 def script(stack: Stack, agent: Agent, *entries: dict[str, object], operation: str = "credits") -> None:
     stack.sandbox.fault("payments", operation, list(entries), field={"invoice": agent.invoice})
+
+
+def open_tasks(stack: Stack, run_id: str) -> list[tuple[str, str]]:
+    """(kind, reason) of what waits for a person."""
+    with wall.within(stack.tenant.pk):
+        open_ones = HumanTask.objects.filter(run_id=run_id).exclude(state="resolved").order_by("id")
+        return list(open_ones.values_list("kind", "reason_code"))
+
+
+def letters(stack: Stack, run_id: str) -> list[DeadLetter]:
+    with wall.within(stack.tenant.pk):
+        return list(DeadLetter.objects.filter(run_id=run_id))
 
 
 def alice(stack: Stack) -> Person:

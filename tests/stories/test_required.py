@@ -7,8 +7,11 @@ import sys
 import uuid
 
 import pytest
-from steadyhand import Refused, Suspended
+from steadyhand import Refused, Stopped, Suspended
 
+from recovery.models import HumanTask
+from runs import wall
+from runs.models import Event
 from tests.stack import BASE, Stack, wait_for
 from tests.stories.billing import Agent
 from tests.stories.telling import (
@@ -17,6 +20,8 @@ from tests.stories.telling import (
     attempts,
     by_reference,
     credits,
+    letters,
+    open_tasks,
     press_check,
     record,
     script,
@@ -76,6 +81,77 @@ def test_T3_F085_an_error_object_in_a_200_is_a_failure(stack: Stack, agent: Agen
     assert refused.value.error.code == "business_rule_violation"
     assert outcome.state == "failed"
     assert credits(stack, agent) == []
+
+
+def test_T4_F090_the_turn_ceiling_stops_the_run_before_another_call(stack: Stack, agent: Agent) -> None:
+    workflow = stack.register(budgets={"max_turns": 2, "max_tool_calls": 12, "max_attempts_per_step": 3})
+    with stack.boundary() as boundary:
+        run = boundary.run(workflow=workflow, intent="Credit")
+        run.turn()
+        agent.load(run)
+        run.turn()
+        with pytest.raises(Stopped) as stopped:
+            run.turn()
+        assert stopped.value.error.code == "turn_budget_exhausted"
+        with pytest.raises((Stopped, Suspended)):
+            agent.credit(run)
+    assert credits(stack, agent) == []
+    stored = record(stack, run.run_id)
+    assert (stored.state, stored.outcome, stored.turns) == ("escalated", "needs_human", 2)
+    assert open_tasks(stack, run.run_id) == [("decide_next", "turn_budget_exhausted")]
+
+
+def test_T5_F105_the_retry_ceiling_leaves_one_owned_dead_letter(stack: Stack, agent: Agent) -> None:
+    script(stack, agent, *[{"do": "status", "status": 429, "headers": {"Retry-After": "1"}}] * 9)
+    with stack.boundary(max_wait=60, sleep=stack.later) as boundary:
+        run = boundary.run(workflow=stack.register(), intent="Credit")
+        with pytest.raises(Suspended):
+            agent.credit(run)
+    assert len(attempts(stack, run.run_id, "apply_credit")) == 3
+    (letter,) = letters(stack, run.run_id)
+    assert (letter.failure_class, letter.generation) == ("provider_rate_limited", 1)
+    assert letter.owner_team
+    assert [one["number"] for one in letter.attempts] == [1, 2, 3]
+    assert open_tasks(stack, run.run_id) == [("dead_letter", "retry_exhausted")]
+    assert credits(stack, agent) == []
+
+
+def test_T7_F135_a_cancel_during_a_call_sends_nothing_more_and_shows_what_was_done(
+    stack: Stack, agent: Agent
+) -> None:
+    with stack.boundary() as boundary:
+        run = boundary.run(workflow=stack.register(), intent="Credit")
+        agent.credit(run, then=lambda: run.cancel("The customer withdrew."))
+        with pytest.raises(Stopped):
+            agent.reply(run)
+        assert run.outcome().completed_effects == ["apply_credit"]
+    assert len(credits(stack, agent)) == 1
+    stored = record(stack, run.run_id)
+    assert (stored.state, stored.outcome, stored.reason_code) == ("cancelled", "cancelled", "cancelled_with_effects")
+    assert open_tasks(stack, run.run_id) == [("effect_after_cancel", "cancelled_with_effects")]
+
+
+def test_T9_F145_the_same_failure_in_two_tenants_is_two_questions_that_share_nothing(
+    stack: Stack, agent: Agent
+) -> None:
+    neighbour, told = stack.another_tenant("harbor"), {}
+    for tenant, token in ((stack.tenant, stack.token), neighbour):
+        script(stack, agent, {"do": "commit_then_drop"})
+        with stack.boundary(token=token) as boundary:
+            run = boundary.run(workflow=stack.register(token=token), intent=f"A secret of {tenant.slug}")
+            with pytest.raises(Suspended):
+                agent.credit(run)
+            feed = boundary.events(limit=500)
+        with wall.within(tenant.pk):
+            tasks = list(HumanTask.objects.filter(reason_code="external_outcome_unknown"))
+            pages = [event.data for event in Event.objects.filter(kind__in=("paged", "task_opened"))]
+        told[tenant.slug] = (run.run_id, tasks, feed)
+        assert {task.tenant_id for task in tasks} == {tenant.pk}
+        assert run.run_id in {str(task.run_id) for task in tasks}
+        assert all(agent.invoice not in str(page) and "secret" not in str(page) for page in pages)
+    (ours, _, our_feed), (theirs, _, their_feed) = told["nordlicht"], told["harbor"]
+    assert theirs not in our_feed.model_dump_json()
+    assert ours not in their_feed.model_dump_json()
 
 
 def test_T6_F026_the_next_step_is_blocked_until_a_look_proves_the_credit(stack: Stack, agent: Agent) -> None:

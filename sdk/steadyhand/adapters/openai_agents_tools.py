@@ -21,11 +21,11 @@ from pydantic import ValidationError
 
 from steadyhand.adapters.arguments import parsed
 from steadyhand.calls import Call, Tool
+from steadyhand.decorate import call_parameter
 from steadyhand.errors import InvalidInput, Refused
 from steadyhand.run import Run
 
 Body = Callable[[Any, dict[str, Any], Call, asyncio.AbstractEventLoop], Any]
-_UNNAMED = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}
 _flights: WeakKeyDictionary[Run, set[asyncio.Future[Any]]] = WeakKeyDictionary()
 
 
@@ -73,18 +73,16 @@ def _guarded(run: Run, function: Callable[..., Any], step: str | None) -> Any:
 
 def _without_call(function: Callable[..., Any]) -> tuple[Callable[..., Any], str | None]:
     """The function as the model sees it, and the name of its `Call` parameter."""
-    hints = get_type_hints(function, include_extras=True)
-    name = next((name for name, kind in hints.items() if kind is Call and name != "return"), None)
+    name = call_parameter(function)
     if name is None:
         return function, None
+    hints = get_type_hints(function, include_extras=True)
 
     @functools.wraps(function)
     def shown(*_args: Any, **_kwargs: Any) -> None:
         """Only its signature is read."""
 
     signature = inspect.signature(function)
-    if any(parameter.kind in _UNNAMED for parameter in signature.parameters.values()):
-        raise TypeError(f"{function.__name__} takes a Call, so all its parameters need names.")
     kept = [parameter for parameter in signature.parameters.values() if parameter.name != name]
     shown.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     shown.__annotations__ = {key: kind for key, kind in hints.items() if key != name}

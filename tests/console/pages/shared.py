@@ -43,7 +43,7 @@ def frame(current: str = "Queue") -> Frame:
         ("Queue", "inbox", "/", "37", ""),
         ("Unknown writes", "circle-question-mark", "/?view=unknown", "22", "unk"),
     ]
-    items.append(("Runs", "activity", "/runs/", "", ""))
+    items += [("Runs", "activity", "/runs/", "", ""), ("Stops", "octagon-pause", "/stops/", "", "")]
     return Frame(
         rail=[RailItem(label, icon, url, n, kind, label == current) for label, icon, url, n, kind in items],
         tenants=[

@@ -10,14 +10,17 @@ from console.pages.task import (
     Details,
     EvidenceRow,
     HistoryRow,
+    Letter,
+    LetterTry,
     Presence,
     RemainingRow,
+    Request,
     Scope,
     TaskPage,
     World,
     Worlds,
 )
-from tests.console.pages.shared import ALICE, CUSTOMER, OMAR, RUN_ID, TOTALS, at, effects, live, sla
+from tests.console.pages.shared import ALICE, CUSTOMER, OMAR, RUN_ID, TOTALS, at, effects, eur, live, sla
 from tests.console.pages.verbs import NOT_YET, RECONCILE, UNKNOWN, VERBS, ask, post
 
 
@@ -49,6 +52,34 @@ def evidence() -> list[EvidenceRow]:
             claim=True,
         ),
     ]
+
+
+def request() -> Request:
+    return Request(
+        fields=[("account", "acct_8841"), ("amount_minor", "12000")],
+        tool="apply_credit",
+        identity="a_7Q2F0000000000009C",
+        requester="Jo Tanaka",
+        deciders="On-call and admins of Nordlicht Energie, but not whoever asked for it",
+        amount=eur(12000),
+        summary="A credit to a customer's account.",
+        context=[("invoice", "INV-20931")],
+        until=at("11:40:00"),
+    )
+
+
+def letter() -> Letter:
+    return Letter(
+        state=looks.LETTER["recorded"],
+        failure="provider_unavailable",
+        generation=2,
+        request=[("account", "acct_8841")],
+        tries=[LetterTry(1, at("10:31:10"), "Refused for now (503, provider_unavailable)", "agent")],
+        completed=["load_invoice"],
+        owner="billing-support",
+        next_action="Replay it once its cause is gone, or discard it with a reason.",
+        recorded_at=at("10:36:00"),
+    )
 
 
 def worlds() -> Worlds:
@@ -190,6 +221,8 @@ def task_page() -> TaskPage:
         evidence=facts,
         conflicts=[Conflict("One record says yes, one says no", facts[0], facts[1])],
         evidence_note="Strongest first; 4 facts, newest 7 min 50 s old",
+        request=request(),
+        letter=letter(),
         worlds=worlds(),
         remaining=[
             RemainingRow(

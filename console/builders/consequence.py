@@ -1,0 +1,108 @@
+"""What pressing a verb comes to, in words: the worst case, who else must agree, and the steps that follow."""
+
+from __future__ import annotations
+
+from console import looks
+from console.builders import words
+from console.builders.record import answer_of
+from console.builders.task import Seen
+from console.looks import Look
+from recovery.rules import policy
+from recovery.rules.policy import Verb
+from runs.models import Action
+
+BUTTONS = {
+    "reconcile": "Request check now",
+    "approve": "Approve this call now",
+    "reject": "Reject it now",
+    "replay": "Allow one more try now",
+    "retry": "Allow the same call again",
+    "discard": "Discard it now",
+    "top_up": "Top up now",
+    "resume": "Let the run go on now",
+    "attest": "Attest now",
+    "compensate": "Undo it now",
+    "cancel": "Cancel the run now",
+}
+_WORST = {
+    "approve": ("The call is sent and its outcome stays unknown, until a look-up settles it.", "warn"),
+    "reject": ("The run cannot do what was asked, and ends refused. Nothing changes in the world.", "idle"),
+    "discard": ("What the call was meant to do is not done, and nobody is asked about it again.", "warn"),
+    "top_up": ("The run uses up what you add and stops again. It cannot be topped up a second time.", "warn"),
+    "resume": ("The agent stops again and a new task opens. Nothing that is proven is repeated.", "idle"),
+    "attest": ("The statement is wrong and is confirmed. A later look-up that contradicts it opens a task.", "warn"),
+    "compensate": ("An undo fails or is unknown: the run stops there, and names what is left.", "warn"),
+}
+_AGREE = {
+    "reconcile": "Nobody. A read needs no second person.",
+    "approve": "Nobody. You are the second person; the requester may not approve.",
+    "reject": "Nobody. Refusing is always allowed to whoever may approve.",
+    "replay": "Nobody. The amount is below the threshold of this workflow.",
+    "retry": "Nobody. The amount is below the threshold of this workflow.",
+    "discard": "Nobody. It is certain that nothing happened.",
+    "top_up": "Nobody. It is bounded, and is done once.",
+    "resume": "Nobody. Every call is settled.",
+    "attest": "A second person, who confirms it.",
+    "compensate": "A second person for each undo above the threshold of this workflow.",
+    "cancel": "Nobody. Stopping is always allowed.",
+}
+_CHAIN = {
+    "reconcile": ("A worker asks", "The answer is proven or not"),
+    "approve": ("The call may be sent", "Its outcome is proven or not"),
+    "reject": ("The agent is told",),
+    "replay": ("The same call may be sent", "Its outcome is proven or not"),
+    "retry": ("The agent goes on",),
+    "discard": ("The call is given up",),
+    "top_up": ("The run goes on",),
+    "resume": ("The agent goes on",),
+    "attest": ("A second person confirms", "It counts as evidence"),
+    "compensate": ("Each effect is undone", "Each undo is proven or not"),
+    "cancel": ("The run ends",),
+}
+
+
+def worst(seen: Seen, verb: Verb) -> tuple[str, str]:
+    """The sentence, and "idle" where nothing can change or "warn" where something is lost."""
+    if not seen.panel.situation.task_open:
+        return "None. The task is resolved; nothing can be sent from here.", "idle"
+    if seen.panel.statement is not None and verb.name in ("approve", "reject"):
+        return _WORST["attest"] if verb.name == "approve" else ("The truth goes unused a while longer.", "idle")
+    if verb.name == "reconcile":
+        return _early(seen), "idle"
+    if verb.name in ("retry", "replay"):
+        return f"The call is sent and fails again. {verb.sentence}", "warn"
+    return _WORST.get(verb.name) or (_ends(seen), "warn")
+
+
+def agree(verb: Verb) -> str:
+    return _AGREE[verb.name]
+
+
+def chain(verb: Verb) -> list[Look]:
+    steps = [looks.PENDING.saying(step) for step in _CHAIN[verb.name]]
+    return [looks.REQUESTED.saying("You request"), *steps]
+
+
+def _early(seen: Seen) -> str:
+    final_at, now = seen.panel.situation.final_from, seen.panel.situation.now
+    early = f" It cannot be final before {words.clock(final_at)}." if final_at and final_at > now else ""
+    return f"The answer settles nothing and the task stays open.{early} Nothing in the world changes."
+
+
+def _ends(seen: Seen) -> str:
+    unknown = [action for action in seen.record.unsettled if _may_have_happened(seen, action)]
+    if unknown:
+        named = ", ".join(
+            f"`{action.tool}` {words.amount(action.value_minor, action.currency)}".strip() for action in unknown
+        )
+        return f"The run ends although {named} may have happened. Its task stays open until that is settled."
+    proven = words.plural(len(seen.record.effects), "proven effect")
+    stays = "stays" if len(seen.record.effects) == 1 else "stay"
+    return f"The run ends and cannot be taken up again. {proven} {stays}."
+
+
+def _may_have_happened(seen: Seen, action: Action) -> bool:
+    case = seen.panel.case
+    if case is not None and case.action.pk == action.pk and policy.surely_nothing(case.evidence):
+        return False
+    return answer_of(action) in ("unknown", "partly", "conflict")

@@ -1,0 +1,133 @@
+"""What a verb sends or changes, field by field, as its sheet shows it; and what the sheet asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from console import forms
+from console.builders import scope, words
+from console.builders.task import Seen
+from console.pages.confirm import Choice, Select, SentRow, TextField
+from recovery.rules.policy import Verb
+from runs.models import Action, Effect
+
+_INTRO = {
+    "reconcile": "One read of the provider, by action identity.",
+    "approve": "Exactly this call may be sent, and only this: another argument is another call.",
+    "reject": "Nothing is sent. The agent is told that this call is not permitted.",
+    "replay": "One more try of exactly this call, under the same identity; its tries go on counting.",
+    "retry": "The agent may send exactly this call again, under the same identity; nothing else changes.",
+    "discard": "Steadyhand sends nothing, now or later, for this call.",
+    "top_up": "Steadyhand sends nothing. The run gets a higher ceiling, once.",
+    "resume": "The agent goes on from the last proven state; its next calls are checked like any other.",
+    "attest": "Steadyhand sends nothing. Your statement waits for a second person.",
+    "compensate": "The registered undo of each proven effect, the latest first.",
+    "cancel": "Steadyhand sends nothing. What was not dispatched is stopped.",
+}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What a person had entered before the sheet came back, and what was wrong with it, by field."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def value(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def error(self, name: str) -> str:
+        return self.errors.get(name, "")
+
+
+def intro(seen: Seen, verb: Verb) -> str:
+    if seen.panel.statement is not None and verb.name in ("approve", "reject"):
+        return f"{seen.panel.statement}. Steadyhand sends nothing."
+    return _INTRO[verb.name]
+
+
+def rows(seen: Seen, verb: Verb) -> list[SentRow]:
+    if verb.name == "compensate":
+        return [_undo(seen, effect) for effect in _undoable(seen)]
+    if seen.action is None:
+        return []
+    if verb.name == "reconcile":
+        return _question(seen, seen.action)
+    if verb.name in ("retry", "replay") or (verb.name == "approve" and seen.panel.statement is None):
+        return same_call(seen.action)
+    return []
+
+
+def selects(seen: Seen, verb: Verb, typed: Typed) -> list[Select]:
+    """The reason code, and whatever else has to be chosen."""
+    made = [_select("reason_code", "Code", forms.REASONS[verb.name], typed)]
+    if verb.name == "attest":
+        made.insert(0, _select("outcome", "What happened", forms.OUTCOMES, typed))
+    review = seen.panel.case.tool.review if seen.panel.case else None
+    if verb.name == "reject" and review is not None and review.reject_codes:
+        codes = {"": "None"} | {code: code.replace("_", " ") for code in review.reject_codes}
+        made.append(_select("code", "Told to the agent", codes, typed))
+    return made
+
+
+def fields(seen: Seen, verb: Verb, typed: Typed) -> list[TextField]:
+    """Further lines to fill in."""
+    if verb.name == "attest":
+        hint = "As the provider's own records have it."
+        return [TextField("reference", "Reference", typed.value("reference"), hint, typed.error("reference"), True)]
+    fired = seen.panel.situation.fired
+    if verb.name == "top_up" and fired is not None:
+        value = typed.value("amount") or str(fired.most)
+        hint = f"1 to {fired.most:,} {fired.label}."
+        return [TextField("amount", "Add", value, hint, typed.error("amount"), True)]
+    return []
+
+
+def same_call(action: Action) -> list[SentRow]:
+    """The call as it was recorded: redacted, and bound to its identity."""
+    told = [SentRow("Tool", action.tool, note=f"step {action.step}", locked=True)]
+    told += [SentRow(name, value, locked=True) for name, value in scope.arguments(action)]
+    return [*told, SentRow("identity", action.action_id, locked=True)]
+
+
+def _select(name: str, label: str, options: dict[str, str], typed: Typed) -> Select:
+    chosen = typed.value(name)
+    return Select(name, label, [Choice(v, text, v == chosen) for v, text in options.items()], typed.error(name))
+
+
+def _question(seen: Seen, action: Action) -> list[SentRow]:
+    rule = seen.panel.case.tool.reconcile if seen.panel.case else None
+    if rule is None or rule.look is None:
+        return []
+    known = dict(scope.arguments(action))
+    asked = [SentRow(name, _filled(value, action, known), locked=True) for name, value in rule.look.query.items()]
+    compares = ", ".join(rule.look.match) or "identity only"
+    return [
+        SentRow("Call", f"GET {_filled(rule.look.path, action, known)}", note="read only"),
+        *asked,
+        SentRow("compares", f"Count, {compares}", mono=False),
+    ]
+
+
+def _filled(template: str, action: Action, known: dict[str, str]) -> str:
+    """The declared template with the redacted values: the worker fills in the real ones."""
+    text = template.replace("{action_id}", action.action_id).replace("{key}", action.idempotency_key)
+    for name, value in known.items():
+        text = text.replace(f"{{arguments.{name}}}", value)
+    return text.replace("{run_id}", str(action.run_id))
+
+
+def _undoable(seen: Seen) -> list[Effect]:
+    """The effects that stand and have a registered undo, the latest first."""
+    actions = {action.pk: action for action in seen.record.actions}
+    standing = [effect for effect in seen.record.effects.values() if effect.compensated_by_id is None]
+    found = [one for one in standing if (tool := seen.record.tool(actions[one.action_id])) and tool.compensate]
+    return sorted(found, key=lambda effect: effect.pk, reverse=True)
+
+
+def _undo(seen: Seen, effect: Effect) -> SentRow:
+    action = next(one for one in seen.record.actions if one.pk == effect.action_id)
+    tool = seen.record.tool(action)
+    undo = tool.compensate.tool if tool and tool.compensate else ""
+    amount = words.amount(effect.amount_minor, effect.currency)
+    return SentRow(effect.step, undo, note=", ".join(filter(None, [effect.external_id, amount])), locked=True)

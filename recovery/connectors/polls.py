@@ -1,0 +1,51 @@
+"""The poll of an accepted job: its declared read, sent by the worker, and what its answer says about the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from steadyhand.contract import Observation
+from steadyhand.paths import MISSING, dig
+
+from recovery.connectors.base import Finding, Outgoing, Polling, failed
+from recovery.rules import foreign
+from recovery.rules.classify import Classified
+
+Transmit = Callable[[Outgoing], Observation]
+
+
+def ask(polling: Polling, transmit: Transmit) -> Finding:
+    """Send the poll once and read it. Every failure to ask or to understand is `probe_failed`."""
+    if polling.outgoing is None:
+        return failed(f"The accepted reply lacks {polling.lacks}, by which its end could be asked for.")
+    found = polling.classify(transmit(polling.outgoing))
+    if found.observed != "ok_valid":
+        return failed(f"The poll did not answer as its contract says. {found.detail}".rstrip())
+    return judge(found, polling)
+
+
+def judge(found: Classified, polling: Polling) -> Finding:
+    """What a valid answer says: the job has ended well, has failed, or goes on. Pure."""
+    poll, answer = polling.poll, found.result
+    state = dig(answer, poll.state)
+    if state is MISSING:
+        return failed(f"The poll's answer has no {poll.state}.", raw=answer)
+    said = foreign.name(state)
+    if _among(state, poll.failed):
+        return Finding("failed", f"The job has failed: {said}.", external_id=polling.accepted_id, raw=answer)
+    if not _among(state, poll.succeeded):
+        return Finding("processing", f"The job goes on: {said}.", external_id=polling.accepted_id, raw=answer)
+    record = answer if polling.fits(answer) else None
+    return Finding("present", f"The job has ended: {said}.", 1, _identity(answer, polling), record, answer)
+
+
+def _identity(answer: Any, polling: Polling) -> str:
+    named = dig(answer, polling.poll.external_id) if polling.poll.external_id else MISSING
+    usable = isinstance(named, (str, int)) and not isinstance(named, bool) and named != ""
+    return foreign.name(named) if usable else polling.accepted_id
+
+
+def _among(state: Any, values: Sequence[str | int | bool]) -> bool:
+    """1 is not true."""
+    return any(type(state) is type(value) and state == value for value in values)

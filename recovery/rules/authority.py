@@ -1,0 +1,178 @@
+"""The verbs that spend a person's authority: agree or refuse, raise a ceiling, replay, vouch, undo.
+
+Pure. Each takes the situation and answers with the button: allowed, or blocked with its rule and one sentence.
+"""
+
+from __future__ import annotations
+
+from recovery.rules.decide import Action, decide
+from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, clock, surely_nothing
+
+LETTER_OPEN = ("recorded", "in_review")
+LETTER_WORDS = {
+    "replay_requested": "a replay was asked for already.",
+    "replaying": "a replay is under way.",
+    "recovered": "the call was recovered.",
+    "discarded": "it was discarded.",
+}
+
+
+def concerns(at: Situation, name: str) -> bool:
+    """Whether a verb has to do with a task of this kind at all, allowed or not."""
+    call = at.evidence is not None and at.evidence.effect == "write" and not at.settled
+    tried = call and not at.awaiting_approval
+    could_undo = tried and at.evidence is not None and at.evidence.compensable
+    return {
+        "approve": at.awaiting_approval or bool(at.attested) or second_word(at),
+        "reject": at.awaiting_approval or bool(at.attested),
+        "replay": bool(at.letter),
+        "discard": bool(at.letter),
+        "top_up": at.fired is not None,
+        "attest": tried,
+        "compensate": at.rolling_back or at.undoable > 0 or could_undo,
+    }.get(name, True)
+
+
+def second_word(at: Situation) -> bool:
+    """Whether nothing but a second person's word keeps a call from being sent again.
+
+    It is proven that it did nothing, and its amount is more than one person may decide (DECISIONS 2, gate).
+    """
+    if at.evidence is None or not at.held or not at.over_threshold:
+        return False
+    return surely_nothing(at.evidence) and decide(at.evidence._replace(gate="open")).action is Action.RETRY
+
+
+def approve(at: Situation) -> Verb:
+    if second_word(at):
+        return _second_word(at)
+    if at.decided and not at.attested:
+        return blocked("approve", "decided", f"already decided: {at.decided}.")
+    bar = barred(at, "approve")
+    if bar is not None:
+        return bar
+    if at.attested:
+        return _confirm(at)
+    if not at.awaiting_approval:
+        return blocked("approve", "approval", "nothing of this task waits for an approval.")
+    if at.approve_until is not None and at.approve_until <= at.now:
+        return blocked("approve", "expired", f"the time for an approval ended at {clock(at.approve_until)}.")
+    if at.requester:
+        return blocked("approve", "four_eyes", "you asked for this run; somebody else approves it.")
+    sentence = "Lets exactly this call be sent, once it is proposed again. Changed arguments need a new approval."
+    return allowed("approve", "8g", sentence)
+
+
+def _second_word(at: Situation) -> Verb:
+    """The second person's word for what its holder may not decide alone; the holder's own is none."""
+    if "approve" not in at.abilities or not at.task_open:
+        return barred(at, "approve") or blocked("approve", "task", "the task is resolved.")
+    if at.mine or at.requester:
+        return blocked("approve", "four_eyes", "you act on this run yourself; somebody else approves it.")
+    if at.held_by is None:
+        return blocked("approve", "four_eyes", "nobody holds this task; the one who claims it needs another's word.")
+    return allowed("approve", "8i", "It is proven that nothing happened. You are the second person for one more try.")
+
+
+def _confirm(at: Situation) -> Verb:
+    if at.attester:
+        return blocked("approve", "four_eyes", "you attested it yourself; somebody else confirms it.")
+    return allowed("approve", "attest", f"{at.attested}. Your word makes it two, and then it counts.")
+
+
+def reject(at: Situation) -> Verb:
+    if at.decided and not at.attested:
+        return blocked("reject", "decided", f"already decided: {at.decided}.")
+    bar = barred(at, "reject")
+    if bar is not None:
+        return bar
+    if at.attested:
+        return allowed("reject", "attest", f"{at.attested}. Refused, it counts for nothing and the task goes back.")
+    if not at.awaiting_approval:
+        return blocked("reject", "approval", "nothing of this task waits for an approval.")
+    return allowed("reject", "8c", "Ends this call for good; the agent is told that it is not permitted.")
+
+
+def top_up(at: Situation) -> Verb:
+    bar = barred(at, "top_up")
+    if bar is not None:
+        return bar
+    if not at.run_open or at.run_state == "cancelling":
+        return blocked("top_up", "run", "the run has ended.")
+    if at.fired is None:
+        return blocked("top_up", "I8", "what stopped this is no budget of the run that can be raised.")
+    if at.topped_up:
+        return blocked("top_up", "I8", f"this run was topped up once already ({at.topped_up.replace('_', ' ')}).")
+    sentence = f"Raises the ceiling of {at.fired.limit:,} {at.fired.label} once, by at most {at.fired.most:,}."
+    return allowed("top_up", "I8", sentence)
+
+
+def replay(at: Situation) -> Verb:
+    bar = barred(at, "replay") or _letter(at, "replay")
+    if bar is not None:
+        return bar
+    if at.check_under_way:
+        return blocked("replay", "look", "a check is under way; its answer comes first.")
+    if at.evidence is None or at.settled:
+        return blocked("replay", "settled", "the call is settled; there is nothing to send again.")
+    answer = decide(at.evidence._replace(attempts_left=True, gate="open"))
+    if answer.action is not Action.RETRY:
+        return blocked("replay", answer.rule, "one more try would not be safe, or not be permitted, now.")
+    if at.over_threshold:
+        return blocked("replay", answer.rule, "the amount is above the threshold; a second person has to agree.")
+    return allowed("replay", answer.rule, "One more try of exactly this call, under its own identity.")
+
+
+def discard(at: Situation) -> Verb:
+    bar = barred(at, "discard") or _letter(at, "discard")
+    if bar is not None:
+        return bar
+    write = at.evidence is not None and at.evidence.effect == "write"
+    if at.evidence is not None and write and not at.settled and not surely_nothing(at.evidence):
+        return blocked("discard", "9h", "its effect is unknown; it may not be given up on one person's word.")
+    return allowed("discard", "letter", "Gives this call up for good. Nothing more is sent, and the record stays.")
+
+
+def _letter(at: Situation, name: str) -> Verb | None:
+    if not at.letter:
+        return blocked(name, "letter", "no dead letter stands behind this task.")
+    return None if at.letter in LETTER_OPEN else blocked(name, "letter", LETTER_WORDS[at.letter])
+
+
+def attest(at: Situation) -> Verb:
+    bar = barred(at, "attest")
+    if bar is not None:
+        return bar
+    if at.evidence is None or at.settled or at.evidence.effect == "read":
+        return blocked("attest", "settled", "no write is open, so there is nothing to vouch for.")
+    if at.attested:
+        return blocked("attest", "attest", f"{at.attested}; it waits for a second person.")
+    if at.in_flight:
+        return blocked("attest", "look", "the call is still out; its own answer comes first.")
+    if at.check_under_way:
+        return blocked("attest", "look", "a check is under way; its answer comes first.")
+    if surely_nothing(at.evidence):
+        return blocked("attest", "settled", "it is certain already that nothing happened.")
+    if at.evidence.verdict == "conflict":
+        return blocked("attest", "1", "the records contradict each other; one more word would not settle that.")
+    sentence = "You state with the provider's reference what happened; it counts once a second person confirms it."
+    return allowed("attest", "attest", sentence)
+
+
+def compensate(at: Situation) -> Verb:
+    bar = barred(at, "compensate")
+    if bar is not None:
+        return bar
+    if not at.run_open:
+        return blocked("compensate", "run", "the run has ended; undoing what it did is a run of its own.")
+    if at.rolling_back:
+        return blocked("compensate", "run", "undoing was ordered already, and goes no further by itself than it can.")
+    if at.run_state in ("planning", "cancelling"):
+        what = "nothing was done yet." if at.run_state == "planning" else "the run is being cancelled."
+        return blocked("compensate", "run", what)
+    if at.doubtful:
+        return blocked("compensate", "6b", "a write may have happened; it is settled first, and then undone.")
+    if not at.undoable:
+        return blocked("compensate", "6a", "nothing is proven that could be undone.")
+    proven = "1 proven effect" if at.undoable == 1 else f"{at.undoable} proven effects"
+    return allowed("compensate", "6e", f"Undoes {proven}, the latest first; each undo is proven before the next.")

@@ -1,0 +1,133 @@
+"""One person before one task: all that bears on what may be done, and a verb as an answer to it.
+
+Pure; the rules of the verbs stand in policy.py and authority.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from recovery.rules.evidence import Evidence
+
+LABELS = {
+    "claim": "Claim",
+    "release": "Release",
+    "reconcile": "Check what happened",
+    "approve": "Approve",
+    "reject": "Reject",
+    "replay": "Replay once",
+    "retry": "Retry the same call",
+    "top_up": "Top up the budget",
+    "resume": "Let the run go on",
+    "attest": "Attest what happened",
+    "compensate": "Undo what was done",
+    "discard": "Discard the dead letter",
+    "cancel": "Cancel the run",
+    "comment": "Comment",
+    "send": "Send the call",
+}
+ABILITY_OF = {"reject": "approve", "discard": "replay"}
+"""The ability that a verb takes where it is not its own: who may agree may refuse."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The budget that stopped a run: its column, its unit in words, its value, and the most it may be raised by."""
+
+    field: str
+    label: str
+    limit: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that bears on the question. `evidence` is None for a task about the run itself.
+
+    in_flight, held    whether the call is out, or stands still until somebody acts.
+    decided         who approved or rejected the call already; `requester` whether this person asked for the run,
+                    `approve_until` when the wait for an approval ends.
+    attested        the statement that waits for a second person's word, `attester` whether it is this person's own.
+    fired           the ceiling that stopped the run, `topped_up` the one that was raised before, if any.
+    letter          the state of the dead letter behind the task.
+    rolling_back    whether undoing was ordered before.
+    undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.
+    """
+
+    abilities: frozenset[str]
+    task_open: bool
+    mine: bool
+    held_by: str | None
+    held_until: datetime | None
+    run_state: str
+    run_open: bool
+    evidence: Evidence | None
+    settled: bool
+    awaiting_approval: bool
+    tool: str
+    final_from: datetime | None
+    last_look_kept: bool
+    check_under_way: bool
+    open_calls: int
+    ceiling: str | None
+    over_threshold: bool
+    now: datetime
+    in_flight: bool = False
+    held: bool = False
+    decided: str = ""
+    requester: bool = False
+    approve_until: datetime | None = None
+    attested: str = ""
+    attester: bool = False
+    fired: Ceiling | None = None
+    topped_up: str = ""
+    letter: str = ""
+    rolling_back: bool = False
+    undoable: int = 0
+    doubtful: int = 0
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One button: whether it may be pressed, the rule that says so, and one sentence for tooltip, 409 and audit."""
+
+    name: str
+    label: str
+    allowed: bool
+    rule: str
+    sentence: str
+    recommended: bool = False
+
+    def as_recommended(self) -> Verb:
+        return replace(self, recommended=True)
+
+
+def allowed(name: str, rule: str, sentence: str) -> Verb:
+    return Verb(name, LABELS[name], True, rule, sentence)
+
+
+def blocked(name: str, rule: str, sentence: str) -> Verb:
+    return Verb(name, LABELS[name], False, rule, f"Blocked: {sentence}")
+
+
+def barred(at: Situation, name: str) -> Verb | None:
+    """What stops every verb that acts: no right, no open task, somebody else's claim."""
+    if ABILITY_OF.get(name, name) not in at.abilities:
+        return blocked(name, "role", "your role does not include this.")
+    if not at.task_open:
+        return blocked(name, "task", "the task is resolved.")
+    if at.held_by is not None and not at.mine:
+        until = f" until {clock(at.held_until)}" if at.held_until else ""
+        return blocked(name, "claim", f"{at.held_by} holds this task{until}.")
+    return None
+
+
+def surely_nothing(evidence: Evidence) -> bool:
+    """Whether the record proves that this call changed nothing: never left, refused, or a final look found none."""
+    refused = evidence.observation in ("not_sent", "transient_reject", "permanent_reject", "policy_denied")
+    return evidence.verdict == "absent_final" or (refused and evidence.verdict in ("none", "absent", "probe_failed"))
+
+
+def clock(at: datetime) -> str:
+    return f"{at:%H:%M:%S} UTC"

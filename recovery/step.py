@@ -1,0 +1,59 @@
+"""One settling: the case at hand, who acts, and what the answer just brought. What every handler shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from steadyhand.contract import OUTCOME_OF
+
+from recovery import escalation
+from recovery.case import Case
+from recovery.rules.classify import Classified
+from runs import record
+from runs.models import Action, Run
+from runs.record import Actor
+
+
+@dataclass(frozen=True)
+class Step:
+    """`classified` is the answer that caused this, if an answer did; `retry_in` the seconds until another try."""
+
+    case: Case
+    actor: Actor
+    classified: Classified | None
+    retry_in: float
+
+    @property
+    def run(self) -> Run:
+        return self.case.run
+
+    @property
+    def action(self) -> Action:
+        return self.case.action
+
+    @property
+    def is_undo(self) -> bool:
+        return self.action.role == "undo"
+
+    @property
+    def is_settled(self) -> bool:
+        """A settled call is not unsettled by a new answer; what it says becomes a task (DECISIONS 1)."""
+        return self.action.settled_at is not None
+
+    def move(self, to: str, *, kind: str, **changes: Any) -> None:
+        record.move_action(
+            self.action, to, self.actor, run=self.run, kind=kind, reason=f"Rule {self.case.answer.rule}.", **changes
+        )
+
+    def resolve(self, resolution: str) -> None:
+        escalation.resolve_tasks(self.run, action=self.action, actor=self.actor, resolution=resolution)
+
+    def last_reason(self) -> str | None:
+        """Why the last try ended as it did."""
+        reasons = self.action.tries.order_by("-number").values_list("reason_code", flat=True)
+        return reasons.first() or self.action.reason_code
+
+    def waiting_reason(self) -> str:
+        reason = self.classified.reason if self.classified else self.last_reason()
+        return reason if reason and OUTCOME_OF[reason].value == "retryable" else "provider_unavailable"

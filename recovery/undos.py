@@ -1,0 +1,221 @@
+"""Undos as rows: which call takes an effect back, how far that has come, and which effect is next (DECISIONS 1).
+
+An undo is an action of its own, drawn up from the manifest and the recorded result alone: no model and no argument of
+the first call has a say in it. Its parent is the action whose effect it takes back; there is one for each effect.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+from steadyhand.identity import canonical
+from steadyhand.manifest import Tool
+from steadyhand.paths import MISSING, dig
+
+from recovery import escalation
+from recovery.rules.evidence import Undo as Progress
+from recovery.rules.scope import currency_of
+from runs import definitions, record, redact, vault
+from runs.definitions import Definition
+from runs.ids import new_id
+from runs.models import Action, Effect, Run
+from runs.querysets import TenantQuerySet, read_clock
+from runs.record import Actor
+
+TAKEN_BACK = "The effect has been taken back."
+ENDED_BADLY = ("held", "rejected", "refused_permanent", "void", "conflict")
+OPEN_EFFECT = Q(state__in=("succeeded", "compensating", "compensation_held")) & Q(
+    proven__isnull=False, proven__compensated_by=None
+)
+
+
+@dataclass(frozen=True)
+class Undo:
+    """An undo that could be sent: its tool and arguments, what it moves, and whether a person must agree first."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    value_minor: int | None
+    currency: str
+    needs_approval: bool
+
+
+class Impossible(Exception):
+    """Nobody can send this undo; the message says why in a sentence."""
+
+
+def of(action: Action) -> Action | None:
+    return Action.objects.filter(parent=action, role="undo").first()
+
+
+def state_of(action: Action) -> Progress:
+    """How far the undo of this action's effect has come."""
+    undo = of(action)
+    if undo is None:
+        return "none"
+    if undo.state == "succeeded":
+        return "done"
+    return "held" if undo.state in ENDED_BADLY else "pending"
+
+
+def in_time(action: Action, tool: Tool, now: datetime) -> bool:
+    """Whether the window in which the provider takes the effect back is still open."""
+    if tool.compensate is None or tool.compensate.window_seconds is None:
+        return True
+    effect = Effect.objects.filter(action=action).first()
+    return effect is None or now <= effect.proven_at + timedelta(seconds=tool.compensate.window_seconds)
+
+
+def over_threshold(definition: Definition, value_minor: int | None) -> bool:
+    threshold = definition.manifest.value_threshold_minor
+    return threshold is not None and value_minor is not None and value_minor > threshold
+
+
+def draw_up(definition: Definition, original: Action) -> Undo:
+    """The undo of an action's effect. Raises Impossible."""
+    promise = definition.tools[original.tool].compensate
+    if promise is None:
+        raise Impossible(f"No undo is declared for {original.tool}.")
+    tool = definition.tools[promise.tool]
+    if tool.send is None:
+        raise Impossible(f"The manifest does not say how to send {tool.name}: undo it by hand.")
+    result = vault.unseal(definition.keys, original.sealed_result) if original.sealed_result else None
+    arguments = {field: dig(result, path) for field, path in promise.arguments.items()}
+    lacking = next((promise.arguments[field] for field, value in arguments.items() if value is MISSING), None)
+    if lacking is not None:
+        raise Impossible(f"The recorded result of {original.step} lacks {lacking}, which {tool.name} needs.")
+    breach = definition.check_arguments(tool, arguments)
+    if breach is not None:
+        raise Impossible(f"What {tool.name} would be sent breaks its schema at {breach[0] or 'its top'}.")
+    return _undo(definition, tool, arguments, original)
+
+
+def planned(definition: Definition, original: Action) -> Undo | None:
+    try:
+        return draw_up(definition, original)
+    except Impossible:
+        return None
+
+
+def write(run: Run, original: Action, undo: Undo, definition: Definition, actor: Actor) -> Action:
+    """The undo's action, ready to be sent by the worker; the original says from now on that it is being undone."""
+    plain, step = canonical(undo.arguments), f"{original.step}:undo"[:120]
+    hashed = vault.hash_arguments(definition.keys, plain)
+    identity = vault.action_id(
+        definition.keys,
+        run_id=run.pk,
+        step=step,
+        tool=undo.tool.name,
+        tool_version=undo.tool.version,
+        arguments_hash=hashed,
+    )
+    action = Action.objects.create(
+        pk=new_id(),
+        tenant_id=run.tenant_id,
+        run=run,
+        parent=original,
+        role="undo",
+        action_id=identity,
+        step=step,
+        tool=undo.tool.name,
+        tool_version=undo.tool.version,
+        effect=undo.tool.effect,
+        turn=run.turns,
+        arguments_hash=hashed,
+        arguments=redact.redact(undo.arguments, sensitive=undo.tool.sensitive_fields),
+        sealed_arguments=vault.seal(definition.keys, json.loads(plain)),
+        value_minor=undo.value_minor,
+        currency=undo.currency,
+        idempotency_key=vault.remote_key(definition.keys, identity, 1),
+        state="proposed",
+        due_at=read_clock(),
+    )
+    data = {"step": step, "tool": action.tool, "undoes": original.step}
+    record.write_event(run, "undo_planned", actor, action=action, to_state="proposed", data=data)
+    record.move_action(original, "compensating", actor, run=run, kind="compensating")
+    return action
+
+
+def take_agents_own(run: Run, actor: Actor) -> None:
+    """An undo that the agent called by itself, and that is proven, stands for ours: one effect, one undo (I15)."""
+    definition = definitions.of_run(run)
+    for original in remaining(run):
+        undo = planned(definition, original) if original.state == "succeeded" else None
+        own = _made_by_agent(run, undo, definition) if undo else None
+        if own is not None:
+            close(run, original, own, actor)
+
+
+def open_twin(run: Run, undo: Undo, definition: Definition) -> Action | None:
+    """The same undo called by the agent, whose outcome is open: it has to be found out first."""
+    return _same_calls(run, undo, definition).filter(settled_at__isnull=True).first()
+
+
+def _made_by_agent(run: Run, undo: Undo, definition: Definition) -> Action | None:
+    return _same_calls(run, undo, definition).filter(state="succeeded").order_by("id").first()
+
+
+def _same_calls(run: Run, undo: Undo, definition: Definition) -> TenantQuerySet[Action]:
+    hashed = vault.hash_arguments(definition.keys, canonical(undo.arguments))
+    calls: TenantQuerySet[Action] = run.actions.filter(role="call", tool=undo.tool.name, arguments_hash=hashed)
+    return calls
+
+
+def close(run: Run, original: Action, undo: Action, actor: Actor) -> None:
+    """The undo is verified: the effect stays in the record, and says what took it back."""
+    if original.state != "compensating":
+        record.move_action(original, "compensating", actor, run=run, kind="compensating")
+    record.move_action(original, "compensated", actor, run=run, kind="compensated")
+    Effect.objects.filter(action=original).update(compensated_by=undo)
+    escalation.resolve_tasks(run, action=original, actor=actor, resolution=TAKEN_BACK)
+
+
+def hold(run: Run, original: Action, actor: Actor) -> None:
+    """The undo did not work or nobody knows: it stops here, and the record says what is undone and what is left."""
+    if original.state == "compensation_held":
+        return
+    record.move_action(
+        original, "compensation_held", actor, run=run, kind="compensation_held", reason_code="compensation_failed"
+    )
+    left = [one.step for one in remaining(run)]
+    data = {"undone": undone(run), "remaining": left}
+    record.write_event(run, "compensation_stopped", actor, action=original, data=data)
+
+
+def remaining(run: Run) -> list[Action]:
+    """What is still to be taken back or found out, the next one first.
+
+    In the reverse order of their proofs, unless the manifest's `compensation_order` names tools: those come first, in
+    the order given there. An unsettled write has its place among them, for it may turn out to be an effect.
+    """
+    order = definitions.of_run(run).manifest.compensation_order
+    undoing = run.effects.exclude(compensated_by=None).values("compensated_by")
+    calls = run.actions.filter(effect="write").exclude(role="undo").exclude(pk__in=undoing)
+    open_ones = calls.filter(OPEN_EFFECT | Q(settled_at__isnull=True, role="call")).select_related("proven")
+
+    def place(action: Action) -> tuple[int, int]:
+        rank = order.index(action.tool) if action.tool in order else len(order)
+        effect = getattr(action, "proven", None)
+        return rank, -(effect.pk if effect else action.pk).int
+
+    return sorted(open_ones, key=place)
+
+
+def undone(run: Run) -> list[str]:
+    return list(run.effects.exclude(compensated_by=None).order_by("id").values_list("step", flat=True))
+
+
+def _undo(definition: Definition, tool: Tool, arguments: dict[str, Any], original: Action) -> Undo:
+    own = dig(arguments, tool.value_field) if tool.value_field else MISSING
+    value = own if isinstance(own, int) and not isinstance(own, bool) else original.value_minor
+    return Undo(
+        tool=tool,
+        arguments=arguments,
+        value_minor=value,
+        currency=currency_of(tool, arguments) or original.currency,
+        needs_approval=tool.requires_approval or over_threshold(definition, value),
+    )

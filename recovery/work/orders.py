@@ -1,0 +1,72 @@
+"""Ordering what the worker sends itself: an undo, or a call whose credential no agent holds."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from steadyhand.manifest import Tool
+
+from recovery import case as cases
+from recovery.models import Decision
+from recovery.rules import assembly
+from recovery.rules.decide import TABLE_VERSION
+from recovery.rules.decide import Action as Answer
+from recovery.work import nudges
+from runs import definitions
+from runs.ids import new_id
+from runs.models import Action, Run
+from runs.record import Actor
+
+NEVER_SENT = ("proposed", "approved")
+FREE = (*NEVER_SENT, "refused_transient", "absent_final", "unknown")
+"""States from which a call may go out; a held one is a person's, one in flight or looked at is not asked."""
+
+
+def sent_by_worker(action: Action, tool: Tool) -> bool:
+    return action.role == "undo" or tool.dispatch == "host"
+
+
+def under_way_since(action: Action) -> datetime | None:
+    """Since when the worker has been told to look or to send without having come back; None if it has not."""
+    waits = Decision.objects.filter(action=action, state__in=("requested", "running"))
+    since: datetime | None = waits.values_list("requested_at", flat=True).first()
+    return since
+
+
+def send_now(run: Run, action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
+    """Order the sending of this call if the worker sends it and the table lets it go; None otherwise.
+
+    The first try of an agent's call is ordered by its proposal, which counts it.
+    """
+    tool = definitions.of_run(run).tools[action.tool]
+    first = action.role == "call" and action.attempts == 0
+    if not sent_by_worker(action, tool) or first or action.state not in FREE:
+        return None
+    if cases.read(run, action).answer.action is not Answer.RETRY:
+        return None
+    return order_send(action, actor=actor, ring=ring)
+
+
+def order_send(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
+    """The decision to send; None if one is under way. The run is locked. The row is the work."""
+    case = cases.read(action.run, action)
+    if Decision.objects.filter(action=action, state__in=("requested", "running")).exists():
+        return None
+    Action.objects.filter(pk=action.pk).update(due_at=None)
+    decision = Decision.objects.create(
+        tenant_id=action.tenant_id,
+        run=action.run,
+        action=action,
+        verb="send",
+        key=f"send:{new_id()}",
+        by=None,
+        actor_kind=actor.kind,
+        reason="The undo is next." if action.role == "undo" else "The worker makes this call.",
+        rule=case.answer.rule,
+        table_version=TABLE_VERSION,
+        evidence_hash=assembly.hash_of(case.known),
+        snapshot=json.loads(json.dumps(assembly.snapshot(case.known), default=str)),
+    )
+    nudges.after_commit(decision.pk, ring)
+    return decision

@@ -9,7 +9,7 @@ from steadyhand.contract import OUTCOME_OF
 
 from recovery.models import HumanTask
 from recovery.rules import messages
-from runs import definitions, record
+from runs import definitions, record, redact
 from runs.models import Action, Run, Tenant
 from runs.querysets import TenantQuerySet, read_clock
 from runs.record import Actor
@@ -65,8 +65,8 @@ def resolve_tasks(run: Run, *, action: Action | None, actor: Actor, resolution: 
 
 
 def close(task: HumanTask, *, actor: Actor, resolution: str) -> None:
-    before = task.state
-    advance(task, machine="task", to="resolved", resolved_at=read_clock(), resolution=resolution, claimed_until=None)
+    before, kept = task.state, redact.clean_text(resolution)
+    advance(task, machine="task", to="resolved", resolved_at=read_clock(), resolution=kept, claimed_until=None)
     record.write_event(
         task.run, "task_resolved", actor, action=task.action, from_state=before, to_state="resolved",
         reason=resolution, data={"task": str(task.pk)},

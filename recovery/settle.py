@@ -208,8 +208,10 @@ def _look(step: Step) -> None:
 
 def _looked_state(step: Step) -> str:
     verdict, state = step.case.evidence.verdict, step.action.state
-    fits = verdict in _LOOKED and (verdict == state or may_move("action", state, verdict))
-    return verdict if fits else "unknown"
+    if verdict in _LOOKED and (verdict == state or may_move("action", state, verdict)):
+        return verdict
+    # A message may come between two looks: what the last of them said stands until the next.
+    return state if state in _LOOKED and not may_move("action", state, "unknown") else "unknown"
 
 
 def _accepted(step: Step) -> dict[str, object]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import Any
 
-from steadyhand.contract import Observation
+from steadyhand.contract import MAX_KEPT_BYTES, Observation
 from steadyhand.manifest import Tool
 
 from recovery.rules.classify import Classified
@@ -35,7 +36,26 @@ def noted(observation: Observation, tool: Tool, found: Classified) -> dict[str, 
 
 
 def _body(text: str, tool: Tool) -> Any:
+    """The answer for people to read: no more of it than they can, with its length and hash where some is left out."""
     try:
-        return redact.redact(json.loads(text), sensitive=tool.sensitive_fields)
+        value = redact.redact(json.loads(text), sensitive=tool.sensitive_fields)
     except (ValueError, RecursionError):
         return redact.clean_text(text)
+    if len(text) <= MAX_KEPT_BYTES:
+        return value
+    whole = {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    parts = (_less(value, items, characters) for items, characters in _ROOM)
+    return {"cut": whole, "begins": next((part for part in parts if len(json.dumps(part)) <= MAX_KEPT_BYTES), None)}
+
+
+_ROOM = ((200, 1000), (50, 500), (20, 200), (5, 100), (2, 40))
+
+
+def _less(value: Any, items: int, characters: int) -> Any:
+    if isinstance(value, str):
+        return redact.clean_text(value, characters)
+    if isinstance(value, list):
+        return [_less(item, items, characters) for item in value[:items]]
+    if isinstance(value, dict):
+        return {name: _less(item, items, characters) for name, item in list(value.items())[:items]}
+    return value

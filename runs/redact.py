@@ -57,6 +57,7 @@ _ID = re.compile(
 )
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
 _WORD = re.compile(r"[\w+/=\-]{32,}")
+_NAME = re.compile(r"(?:(?:[A-Z]?[a-z]+|[A-Z]+)?\d*[\-_/+=]+)*(?:[A-Z]?[a-z]+|[A-Z]+)?\d*")
 _MARK = re.compile(r"\[redacted \w+\]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
@@ -177,8 +178,11 @@ def _iban(text: str) -> bool:
 
 
 def _random(word: str) -> bool:
-    """Dense, mixed and unlike words or our own hexadecimal ids: four bits a character and more is a secret."""
-    if re.fullmatch(r"[0-9a-f\-]+|[a-z_\-]+|\d+", word):
+    """Dense, mixed and unlike words or our own hexadecimal ids: four bits a character and more is a secret.
+
+    A name put together of words and numbers (`billing/order-4711-2026-retry`) is as dense, and none.
+    """
+    if re.fullmatch(r"[0-9a-f\-]+|[a-z_\-]+|\d+", word) or _NAME.fullmatch(word):
         return False
     counts = Counter(word)
     return -sum(n / len(word) * math.log2(n / len(word)) for n in counts.values()) > 4.0

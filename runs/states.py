@@ -23,6 +23,7 @@ RUN: Moves = {
         "executing",
         "waiting_for_tool",
         "recovering",
+        "compensating",
         "failed",
         "escalated",
         "completed",

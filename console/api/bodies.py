@@ -9,7 +9,7 @@ from ninja import NinjaAPI
 from ninja.params.models import Body as NinjaBody
 from ninja.params.models import BodyModel
 from pydantic import BaseModel, ValidationError
-from steadyhand.contract import Manifest
+from steadyhand.contract import MAX_BODY_BYTES, MAX_REPORT_BYTES, Manifest, Report
 from steadyhand.identity import MAX_FIELDS
 
 from console.api import parsing, remedies
@@ -21,7 +21,8 @@ M = TypeVar("M", bound=BaseModel)
 def read(request: HttpRequest, model: type[M]) -> M:
     """The body as `model`, in pydantic's strict mode. Raises Refused with every fault at once."""
     fields = parsing.MAX_MANIFEST_FIELDS if model is Manifest else MAX_FIELDS
-    document = parsing.document(request, fields=fields)
+    limit = MAX_REPORT_BYTES if model is Report else MAX_BODY_BYTES
+    document = parsing.document(request, fields=fields, limit=limit)
     try:
         return model.model_validate_json(document.text, strict=True)
     except ValidationError as wrong:

@@ -50,10 +50,13 @@ class Document(NamedTuple):
     value: dict[str, Any]
 
 
-def document(request: HttpRequest, *, fields: int = MAX_FIELDS) -> Document:
-    """The JSON object in the body, at most `fields` fields and items in it. Raises Refused: 400, 411, 413 or 415."""
+def document(request: HttpRequest, *, fields: int = MAX_FIELDS, limit: int = MAX_BODY_BYTES) -> Document:
+    """The JSON object in the body of at most `limit` bytes, at most `fields` fields and items in it.
+
+    Raises Refused: 400, 411, 413 or 415.
+    """
     check_type(request, "application/json")
-    return read(text_of(content(request)), fields=fields)
+    return read(text_of(content(request, limit=limit)), fields=fields)
 
 
 def read(text: str, *, fields: int = MAX_FIELDS) -> Document:

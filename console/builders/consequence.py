@@ -8,6 +8,7 @@ from console.builders.record import answer_of
 from console.builders.task import Seen
 from console.looks import Look
 from recovery.rules import policy
+from recovery.rules.authority import ALONE
 from recovery.rules.policy import Verb
 from runs.models import Action
 
@@ -30,7 +31,7 @@ _WORST = {
     "discard": ("What the call was meant to do is not done, and nobody is asked about it again.", "warn"),
     "top_up": ("The run uses up what you add and stops again. It cannot be topped up a second time.", "warn"),
     "resume": ("The agent stops again and a new task opens. Nothing that is proven is repeated.", "idle"),
-    "attest": ("The statement is wrong and is confirmed. A later look-up that contradicts it opens a task.", "warn"),
+    "attest": ("The statement is wrong and counts. A later look-up that contradicts it opens a task.", "warn"),
     "compensate": ("An undo fails or is unknown: the run stops there, and names what is left.", "warn"),
 }
 _AGREE = {
@@ -43,6 +44,7 @@ _AGREE = {
     "top_up": "Nobody. It is bounded, and is done once.",
     "resume": "Nobody. Every call is settled.",
     "attest": "A second person, who confirms it.",
+    "attest_alone": "Nobody. The amount is below the threshold of this workflow.",
     "compensate": "A second person for each undo above the threshold of this workflow.",
     "cancel": "Nobody. Stopping is always allowed.",
 }
@@ -56,9 +58,15 @@ _CHAIN = {
     "top_up": ("The run goes on",),
     "resume": ("The agent goes on",),
     "attest": ("A second person confirms", "It counts as evidence"),
+    "attest_alone": ("It counts as evidence",),
     "compensate": ("Each effect is undone", "Each undo is proven or not"),
     "cancel": ("The run ends",),
 }
+
+
+def _said(verb: Verb) -> str:
+    """A word that counts at once has its own words."""
+    return "attest_alone" if (verb.name, verb.rule) == ("attest", ALONE) else verb.name
 
 
 def worst(seen: Seen, verb: Verb) -> tuple[str, str]:
@@ -75,11 +83,11 @@ def worst(seen: Seen, verb: Verb) -> tuple[str, str]:
 
 
 def agree(verb: Verb) -> str:
-    return _AGREE[verb.name]
+    return _AGREE[_said(verb)]
 
 
 def chain(verb: Verb) -> list[Look]:
-    steps = [looks.PENDING.saying(step) for step in _CHAIN[verb.name]]
+    steps = [looks.PENDING.saying(step) for step in _CHAIN[_said(verb)]]
     return [looks.REQUESTED.saying("You request"), *steps]
 
 

@@ -20,7 +20,7 @@ _INTRO = {
     "discard": "Steadyhand sends nothing, now or later, for this call.",
     "top_up": "Steadyhand sends nothing. The run gets a higher ceiling, once.",
     "resume": "The agent goes on from the last proven state; its next calls are checked like any other.",
-    "attest": "Steadyhand sends nothing. Your statement waits for a second person.",
+    "attest": "Steadyhand sends nothing. What you state becomes evidence of this call.",
     "compensate": "The registered undo of each proven effect, the latest first.",
     "cancel": "Steadyhand sends nothing. What was not dispatched is stopped.",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from recovery.rules.decide import Action, decide
 from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, clock, surely_nothing
 
+ALONE = "alone"
 LETTER_OPEN = ("recorded", "in_review")
 LETTER_WORDS = {
     "replay_requested": "a replay was asked for already.",
@@ -155,8 +156,15 @@ def attest(at: Situation) -> Verb:
         return blocked("attest", "settled", "it is certain already that nothing happened.")
     if at.evidence.verdict == "conflict":
         return blocked("attest", "1", "the records contradict each other; one more word would not settle that.")
-    sentence = "You state with the provider's reference what happened; it counts once a second person confirms it."
-    return allowed("attest", "attest", sentence)
+    sentence = "You state with the provider's reference what happened"
+    if counts_alone(at):
+        return allowed("attest", ALONE, f"{sentence}; below the threshold your word counts at once.")
+    return allowed("attest", "attest", f"{sentence}; it counts once a second person confirms it.")
+
+
+def counts_alone(at: Situation) -> bool:
+    """Whether one word is enough: below the value threshold, from somebody who may approve (ruling 14)."""
+    return "approve" in at.abilities and not at.over_threshold
 
 
 def compensate(at: Situation) -> Verb:

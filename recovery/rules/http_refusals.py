@@ -18,6 +18,7 @@ from recovery.rules.delays import Clock
 # What these say, by their meaning, is said before the request is carried out: about the request, its sender or its
 # target. Not among them: a conflict, a time that ran out, a lock, a request that came too early.
 NOT_PROCESSED = frozenset((400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451))
+NOT_FULFILLED = frozenset((301, 302, 307, 308))
 WITHOUT_A_BODY = frozenset((401, 403, 404, 410, 429))
 """Refusals that no body could turn into something else."""
 
@@ -75,9 +76,13 @@ def _is_paced_read(observation: Observation, tool: Tool) -> bool:
 
 
 def _leaves_it_open(status: int, tool: Tool) -> bool:
-    """Whether a write may have happened all the same; a redirect is no refusal where a look-up can tell (F039)."""
+    """Whether a write may have happened all the same.
+
+    A redirect says that more is needed to fulfil the request, so it was not; "see other" is the answer to one that
+    was, and any other 3xx says nothing of the kind (F039).
+    """
     if tool.effect == "read":
         return status >= 500 or status == 408
     if 300 <= status <= 399:
-        return status == 303 or tool.reconcile is not None
+        return status not in NOT_FULFILLED and (status == 303 or tool.reconcile is not None)
     return status not in NOT_PROCESSED

@@ -119,8 +119,9 @@ class Agent:
         waits = permit.answer == "wait" or (permit.answer == "stop" and run.state in RUN_OPEN)
         call.state = "waiting" if waits else "done"
         asks_a_person = permit.error is not None and permit.error.code == "approval_required"
-        # Until when a person may answer is no time to ask again: the feed tells of the answer.
-        call.retry_at, call.seen = None if asks_a_person else permit.due_at, run.version
+        # While a person, a look-up or a provider's message is awaited, the feed tells of the answer.
+        awaited = asks_a_person or run.state == "verifying"
+        call.retry_at, call.seen = None if awaited else permit.due_at, run.version
 
     def _send(self, call: Call, permit: Permit) -> None:
         call.state, call.permit, call.retry_at = "in_flight", permit, None
@@ -198,8 +199,8 @@ class Agent:
         if call.permit is not permit:
             return
         waits = reported.answer in ("again", "suspend")
-        planned = waits and reported.reason_code != "user_input_required"
-        call.state, call.retry_at = ("waiting" if waits else "done"), reported.due_at if planned else None
+        again = reported.answer == "again"
+        call.state, call.retry_at = ("waiting" if waits else "done"), reported.due_at if again else None
         call.seen = self.run().version
 
     def poke(self) -> None:

@@ -1,4 +1,6 @@
-"""A person vouches for what happened, with the provider's reference; a second person's word makes it count (F130).
+"""A person vouches for what happened, with the provider's reference (F130, ruling 14).
+
+Above the value threshold, and from somebody who may not approve, a second person's word makes it count.
 
 What was confirmed is evidence like any other, and the weakest: a later look may still contradict it (F131).
 """
@@ -10,6 +12,7 @@ from datetime import timedelta
 from recovery import settle
 from recovery.models import HumanTask
 from recovery.panel import Panel
+from recovery.rules.authority import counts_alone
 from recovery.statements import VERDICTS, WORDS
 from recovery.work.wishes import CLAIM_MINUTES, Done, Order, Unusable
 from runs import record, redact
@@ -23,12 +26,15 @@ LONGEST_REFERENCE = 200
 
 
 def attest(seen: Panel, order: Order, actor: Actor) -> Done:
-    """Keep the statement and ask for a second person; until then nothing changes, and nothing is sent."""
+    """Let the statement count, or keep it and ask for a second person: until then nothing changes or is sent."""
     reference = redact.clean_text(order.reference.strip(), LONGEST_REFERENCE)
     if order.outcome not in VERDICTS:
         raise Unusable("outcome", "Say whether it happened or not.")
     if not reference:
         raise Unusable("reference", "A word without the provider's reference proves nothing.")
+    if counts_alone(seen.situation):
+        _count(seen, order.outcome, reference, str(order.by), f"{order.by} attests: {WORDS[order.outcome]}.", actor)
+        return Done(f"Recorded: {WORDS[order.outcome]}.")
     if seen.task.state != "claimed":
         advance(seen.task, machine="task", to="claimed", claimed_by=order.by, claimed_until=None)
     advance(seen.task, machine="task", to="awaiting_approval", claimed_by=order.by, claimed_until=None)
@@ -38,19 +44,23 @@ def attest(seen: Panel, order: Order, actor: Actor) -> Done:
 
 def confirm(seen: Panel, order: Order, actor: Actor) -> Done:
     """The second word: the statement becomes evidence, and the table says what follows from it."""
-    said, action = seen.statement, seen.call
+    said = seen.statement
     assert said is not None  # noqa: S101  (policy: a statement waits)
     _give_back(seen.task)
-    verdict = VERDICTS[said.outcome]
+    _count(seen, said.outcome, said.reference, str(said.by), f"{said}; {order.by} confirms it.", actor)
+    return Done(f"Confirmed: {WORDS[said.outcome]}.")
+
+
+def _count(seen: Panel, outcome: str, reference: str, source: str, fact: str, actor: Actor) -> None:
+    """The statement becomes evidence, and the table says what follows from it."""
+    action, verdict = seen.call, VERDICTS[outcome]
     record.add_evidence(
-        action, run=seen.run, kind="person", verdict=verdict, source=str(said.by), strength=STRENGTH,
-        fact=f"{said}; {order.by} confirms it.", external_id=said.reference if verdict == "present" else "",
-        started_at=read_clock(),
+        action, run=seen.run, kind="person", verdict=verdict, source=source, strength=STRENGTH, fact=fact,
+        external_id=reference if verdict == "present" else "", started_at=read_clock(),
     )  # fmt: skip
     Action.objects.filter(pk=action.pk).update(verdict=verdict)
     action.refresh_from_db()
     settle.settle(seen.run, action, actor)
-    return Done(f"Confirmed: {WORDS[said.outcome]}.")
 
 
 def decline(seen: Panel, order: Order, actor: Actor) -> Done:

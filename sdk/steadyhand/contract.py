@@ -16,7 +16,11 @@ from steadyhand.manifest import (
 )  # the manifest is part of the contract; it fills a file of its own
 
 MAX_BODY_BYTES = 256 * 1024
-MAX_REPLY_BYTES = 64 * 1024
+MAX_REPLY_BYTES = 1024 * 1024
+"""How much of an answer travels and is read; a report may be larger by what JSON adds to it."""
+MAX_REPORT_BYTES = 2 * MAX_REPLY_BYTES + 64 * 1024
+MAX_KEPT_BYTES = 64 * 1024
+"""How much of an answer is kept for people to read (ruling 16); the result itself is kept whole, sealed."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.\-]{0,79}$")]
 ShortText = Annotated[str, StringConstraints(max_length=2000)]

@@ -27,11 +27,12 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", f"/runs/{RUN}/heartbeats"): {"attempt_id": REPORT["attempt_id"], "fence": 1},
     ("POST", f"/runs/{RUN}/finish"): {"claim": "done"},
     ("POST", f"/runs/{RUN}/cancel"): {"reason": "asked to"},
+    ("POST", f"/runs/{RUN}/rollback"): {"reason": "the stand is gone"},
+    ("POST", f"/runs/{RUN}/resume"): {"workflow_id": "0196f5b0-0000-7000-8000-000000000002"},
 }
 BODILESS = [
     ("GET", f"/runs/{RUN}"),
     ("GET", f"/runs/{RUN}/memory"),
-    ("POST", f"/runs/{RUN}/resume"),
     ("GET", "/events"),
     ("GET", "/actions"),
 ]

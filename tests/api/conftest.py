@@ -11,6 +11,7 @@ from django.test import Client
 from steadyhand.contract import (
     ActionPage,
     EventPage,
+    Ingested,
     Leased,
     Memory,
     OutcomeDocument,
@@ -82,6 +83,8 @@ ANSWERS: dict[str, Any] = {
     "heartbeat": Leased(lease_until="2026-03-01T09:00:00Z"),
     "finish": _OUTCOME,
     "cancel": _OUTCOME,
+    "rollback": _OUTCOME,
+    "ingest": Ingested(accepted=0, duplicates=0, runs=[], errors=[]),
     "read": _OUTCOME,
     "memory": Memory(run_id=RUN, intent="credit", state="executing", steps=[], text="Nothing yet."),
     "resume": ResumeAnswer(

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from steadyhand.contract import MAX_BODY_BYTES
+from steadyhand.contract import MAX_BODY_BYTES, MAX_REPLY_BYTES, MAX_REPORT_BYTES
 
 from tests.api.bodies import MANIFEST, PROPOSAL, REPORT
 from tests.api.conftest import RUN, Agent, Notes, problem
@@ -146,10 +146,17 @@ def test_only_the_answer_of_a_tool_may_be_long(size: int, agent: Agent, notes: N
     assert "arguments.observation.body" in problem(agent.post(PROPOSALS, proposal(observation=observation)), 400)
 
 
-def test_the_answer_of_a_tool_ends_at_64_kib(agent: Agent, notes: Notes) -> None:
-    observation = {**REPORT["observation"], "body": "x" * (64 * 1024 + 1)}
-    faults = problem(agent.post(REPORTS, {**REPORT, "observation": observation}), 400)
-    assert "65536" in faults["observation.body"]
+def test_the_answer_of_a_tool_ends_at_a_mebibyte(agent: Agent, notes: Notes) -> None:
+    for length, status in ((MAX_REPLY_BYTES, 200), (MAX_REPLY_BYTES + 1, 400)):
+        observation = {**REPORT["observation"], "body": "x" * length}
+        answer = agent.post(REPORTS, {**REPORT, "observation": observation})
+        assert answer.status_code == status
+    assert str(MAX_REPLY_BYTES) in problem(answer, 400)["observation.body"]
+
+
+def test_a_report_has_room_for_an_answer_and_no_more(agent: Agent, notes: Notes) -> None:
+    faults = problem(agent.post(REPORTS, b" " * (MAX_REPORT_BYTES + 1)), 413)
+    assert faults == {"body": f"send at most {MAX_REPORT_BYTES // 1024} KiB"}
 
 
 def test_a_body_ends_at_256_kib(agent: Agent, notes: Notes) -> None:

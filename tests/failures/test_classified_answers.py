@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from steadyhand import observe
-from steadyhand.contract import Observation
+from steadyhand.contract import MAX_KEPT_BYTES, MAX_REPLY_BYTES, Observation
 
 from recovery.models import HumanTask
 from runs import wall
@@ -270,7 +270,7 @@ def test_F096_an_answer_with_characters_that_cannot_be_kept_is_a_result(opened: 
     assert propose(case).result == told.result
 
 
-@pytest.mark.parametrize("value", ["x" * 70_000, "\x01" * 20_000])
+@pytest.mark.parametrize("value", ["x" * 1_100_000, "\x01" * 300_000])
 def test_F095_an_answer_with_a_text_that_is_too_long_is_a_result(opened: Opener, value: Any) -> None:
     case = opened()
     told = report(case, propose(case), observe.from_result({"credit_id": "cr_1", "pages": value}))
@@ -278,13 +278,25 @@ def test_F095_an_answer_with_a_text_that_is_too_long_is_a_result(opened: Opener,
     assert told.result["pages"].endswith(" characters]")
 
 
-@pytest.mark.parametrize("value", [[["deep"] * 9] * 9000, list(range(30_000))])
+@pytest.mark.parametrize("value", ["x" * 90_000, [["deep"] * 9] * 9000, list(range(30_000))])
+def test_F095_a_long_answer_is_a_whole_result_of_which_people_read_a_part(opened: Opener, value: Any) -> None:
+    case = opened()
+    told = report(case, propose(case), observe.from_result({"credit_id": "cr_1", "pages": value}))
+    assert told.result == {"credit_id": "cr_1", "pages": value}
+    assert propose(case).result == told.result
+    kept = tries(case)[-1].observation["body"]
+    assert len(json.dumps(kept)) <= MAX_KEPT_BYTES
+    assert kept["cut"]["characters"] > MAX_KEPT_BYTES
+    assert len(kept["cut"]["sha256"]) == 64
+
+
+@pytest.mark.parametrize("value", [[["deep"] * 9] * 20_000, list(range(200_000))])
 def test_F095_an_answer_that_is_too_long_is_cut_kept_and_no_result(opened: Opener, value: Any) -> None:
     case = opened()
     report(case, propose(case), observe.from_result({"credit_id": "cr_1", "pages": value}))
     assert standing(case) == UNKNOWN
     assert tries(case)[-1].observation["altered"] is True
-    assert tries(case)[-1].observation["body_bytes"] > 64 * 1024
+    assert tries(case)[-1].observation["body_bytes"] > MAX_REPLY_BYTES
 
 
 def test_F030_a_name_that_is_repeated_makes_an_answer_worthless(opened: Opener) -> None:

@@ -80,7 +80,7 @@ def test_I6_a_look_up_may_find_what_cannot_be_stored(opened: Opener, looks: Look
     assert propose(case).answer == "replay"
 
 
-@pytest.mark.parametrize("status", [409, 423, 425, 499, 302, 303])
+@pytest.mark.parametrize("status", [409, 423, 425, 499, 303])
 def test_T3_an_answer_that_is_no_refusal_leaves_the_write_unknown_and_unsent(opened: Opener, status: int) -> None:
     case = opened()
     assert report(case, propose(case), reply({}, status=status)).answer == "suspend"

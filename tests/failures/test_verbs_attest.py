@@ -66,11 +66,22 @@ def test_F130_one_word_counts_for_nothing_until_a_second_person_confirms_it(
     assert len(tries(lost)) == 1
 
 
-def test_F130_whoever_attests_cannot_confirm(lost: Case, omar: Person) -> None:
-    press("attest", lost, omar, **HAPPENED)
+def test_F130_whoever_attests_cannot_confirm(opened: Opener, omar: Person) -> None:
+    case = over_the_threshold(opened)
+    press("attest", case, omar, **HAPPENED)
     with pytest.raises(Refused, match="you attested it yourself"):
-        press("approve", lost, omar)
-    assert effects(lost) == []
+        press("approve", case, omar)
+    assert effects(case) == []
+
+
+def test_ruling_14_below_the_threshold_the_word_of_one_who_may_approve_counts_at_once(
+    lost: Case, omar: Person
+) -> None:
+    press("attest", lost, omar, **HAPPENED)
+    with wall.within(lost.tenant.pk):
+        effect = Effect.objects.get(run_id=lost.run_id)
+    assert (effect.external_id, effect.proven_by) == ("cr_77", "person")
+    assert (lost.action().state, open_tasks(lost), standing(lost)[0]) == ("succeeded", [], "executing")
 
 
 def test_F130_a_word_without_a_reference_is_none(lost: Case, alice: Person) -> None:
@@ -81,14 +92,37 @@ def test_F130_a_word_without_a_reference_is_none(lost: Case, alice: Person) -> N
     assert lost.task().state == "open"
 
 
-def test_ruling_14_two_words_that_nothing_happened_free_the_call_for_whoever_attested(
-    lost: Case, omar: Person, ada: Person
+def over_the_threshold(opened: Opener) -> Case:
+    """A credit that two people had to agree to, sent, and lost sight of."""
+    case = opened(reconcile=None, value_threshold=11_999)
+    propose(case)
+    press("approve", case, make_person("ada", case.tenant, "admin"))
+    lose_the_reply(case)
+    return case
+
+
+def test_ruling_14_one_word_that_nothing_happened_frees_the_call_for_whoever_attested(
+    lost: Case, omar: Person
 ) -> None:
+    press("claim", lost, omar)
     press("attest", lost, omar, **DID_NOT)
+    assert evidence(lost) == ["absent_final"]
+    assert standing(lost)[2] == "external_outcome_resolved"
+    assert propose(lost).answer == "wait"
+    press("retry", lost, omar)
+    again = propose(lost)
+    assert (again.answer, again.attempt) == ("execute", 2)
+
+
+def test_ruling_14_two_words_that_nothing_happened_free_the_call_for_whoever_attested(
+    lost: Case, alice: Person, omar: Person, ada: Person
+) -> None:
+    press("attest", lost, alice, **DID_NOT)
     press("approve", lost, ada)
     assert evidence(lost) == ["absent_final"]
     assert standing(lost)[2] == "external_outcome_resolved"
     assert propose(lost).answer == "wait"
+    press("release", lost, alice)
     press("retry", lost, omar)
     again = propose(lost)
     assert (again.answer, again.attempt) == ("execute", 2)

@@ -197,8 +197,13 @@ def test_F035_what_the_contract_names_as_not_executed_goes_again(status: int) ->
 RECONCILE = {"connector": "payments"}
 
 
-@pytest.mark.parametrize("status", [300, 301, 302, 304, 307, 308])
-def test_F039_a_redirected_write_is_asked_about_where_it_can_be(status: int) -> None:
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_F039_a_write_that_is_sent_elsewhere_was_not_fulfilled(status: int) -> None:
+    assert said(answer("", status=status), tool(reconcile=RECONCILE)) == ("permanent_reject", "unexpected_redirect")
+
+
+@pytest.mark.parametrize("status", [300, 304])
+def test_F039_another_redirect_of_a_write_is_asked_about_where_it_can_be(status: int) -> None:
     assert said(answer("", status=status), tool(reconcile=RECONCILE)) == UNKNOWN
     assert said(answer("", status=status)) == ("permanent_reject", "unexpected_redirect")
     assert said(answer("", status=status), tool("read")) == ("permanent_reject", "unexpected_redirect")

@@ -362,7 +362,7 @@ POLL = {"tool": "get_job", "arguments": {"id": "operation"}, "state": "state", "
 CALLBACK = {"source": "pay", "succeeded": ["succeeded"], "failed": ["failed"], "identity": "payment_id"}
 
 
-def test_F066_an_accepted_job_is_open_and_keeps_its_answer() -> None:
+def test_an_accepted_job_is_open_and_keeps_its_answer() -> None:
     for of in (tool(async_statuses=[202], poll=POLL, identity_fields=["operation"]), tool(poll=POLL)):
         found = read(answer({"operation": "op_2"}, status=202), of)
         assert (found.observed, found.reason, found.processing) == ("unknown", "async_pending", True)

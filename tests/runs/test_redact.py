@@ -216,3 +216,28 @@ def test_no_uuid_is_taken_for_a_secret(identity: Any) -> None:
 def test_a_card_beside_other_words_is_hidden_though_they_look_like_ids() -> None:
     assert "4111" not in clean_text("4111 1111 1111 1111 for 01a22c00-0000-4000-8000-111111111111")
     assert "4111" not in clean_text("pay-4111-1111-1111-1111")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "charges-basic/steadyhand-basic-drop-n-123456789",
+        "billing/order-4711-2026-11-30-retry-2-eu-west-1",
+        "resolve_billing_case/INV-20931/customer_8841/3",
+    ],
+)
+def test_a_name_of_words_and_numbers_is_no_secret_however_long(name: str) -> None:
+    assert clean_text(name) == name
+    assert fault(name) is None
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "aB3x-9Kd0_Zq7LmN2pR5sT8vW1yX4cE6gH",
+        "dGhpcy1pcy1h/c2VjcmV0+dG9rZW4tMDAx",
+        "q1w2e3r4t5y6u7i8o9p0a1s2d3f4g5h6j7",
+    ],
+)
+def test_a_token_with_separators_is_still_a_secret(token: str) -> None:
+    assert clean_text(f"it is {token}") == "it is [redacted token]"

@@ -1,4 +1,4 @@
-"""An answer longer than what is kept: JSON stays JSON, so that none is lost for its length alone (ruling 16)."""
+"""An answer longer than what travels: JSON stays JSON, so that none is lost for its length alone (ruling 16)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def seen(value: object) -> Observation:
 @pytest.mark.parametrize(
     "value",
     [
-        {"id": "x_1", "text": "é" * 100_000},
-        {"id": "x_1", "deep": {"rows": [["y" * 5_000] * 40] * 2}},
-        {"id": "x_1", "line": "\u0000\u001b" * 40_000},
+        {"id": "x_1", "text": "é" * 1_000_000},
+        {"id": "x_1", "deep": {"rows": [["y" * 50_000] * 40] * 2}},
+        {"id": "x_1", "line": "\u0000\u001b" * 400_000},
     ],
 )
 def test_what_is_kept_of_a_long_answer_is_still_json(value: dict[str, object]) -> None:
@@ -31,22 +31,22 @@ def test_what_is_kept_of_a_long_answer_is_still_json(value: dict[str, object]) -
 
 
 def test_a_cut_text_says_how_long_it_was() -> None:
-    kept = json.loads(seen({"id": "x_1", "text": "z" * 90_000}).body or "")
-    assert kept["text"].endswith("[cut: 90000 characters]")
+    kept = json.loads(seen({"id": "x_1", "text": "z" * 1_400_000}).body or "")
+    assert kept["text"].endswith("[cut: 1400000 characters]")
 
 
 def test_an_answer_that_fits_is_kept_as_it_came() -> None:
-    kept = seen({"id": "x_1", "text": "z" * 40_000})
+    kept = seen({"id": "x_1", "text": "z" * 400_000})
     assert not kept.altered
 
 
 def test_a_list_is_never_cut_short_so_that_nothing_goes_missing_unseen() -> None:
-    kept = seen({"id": "x_1", "rows": list(range(30_000))})
+    kept = seen({"id": "x_1", "rows": list(range(300_000))})
     with pytest.raises(ValueError, match=r"Expecting|delimiter|Unterminated"):
         json.loads(kept.body or "")
 
 
-@pytest.mark.parametrize("text", ["[" * 70_000, '{"a":1,"a":2,"b":"' + "x" * 70_000 + '"}', "plain " * 20_000])
+@pytest.mark.parametrize("text", ["[" * 1_100_000, '{"a":1,"a":2,"b":"' + "x" * 1_100_000 + '"}', "plain " * 200_000])
 def test_what_is_no_json_keeps_its_beginning(text: str) -> None:
     kept = observe.from_result(httpx.Response(200, text=text))
     assert text.startswith((kept.body or "")[:1000])

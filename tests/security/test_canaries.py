@@ -103,7 +103,7 @@ def everything_stored() -> str:
 
 
 def pages(client: Client, case: Case, task_ids: list[Any]) -> str:
-    paths = ["/", "/runs/", f"/runs/{case.run_id}/", *(f"/tasks/{task}/" for task in task_ids)]
+    paths = ["/", "/stops/", "/runs/", f"/runs/{case.run_id}/", *(f"/tasks/{task}/" for task in task_ids)]
     answers = [client.get(path) for path in paths]
     assert {answer.status_code for answer in answers} == {200}
     return "\n".join(answer.content.decode() for answer in answers)
@@ -119,6 +119,7 @@ def answered(case: Case) -> str:
             intake.resume(who, run_id, request_id="test"),
             intake.events(who, after=None, limit=500),
             intake.actions(who, limit=100),
+            intake.memory(who, run_id),
         )
     )
 
@@ -141,13 +142,13 @@ def test_F099_a_secret_in_what_a_tool_brings_is_seen_nowhere(
     answers: list[Any] = told(case, text)
     permit = propose(case, arguments=arguments(text))
     answers.append(report(case, permit, observations(text)[kind], tool="apply_credit"))
-    _search(secret, case, house, log, answers)
+    search(secret, case, house, log, answers)
 
 
 def test_F099_the_search_would_find_a_secret_that_was_stored(house: House, log: Listening) -> None:
     case = open_run(house.agent, intent="Refund. harmless-word-0001", scope={})
     with pytest.raises(AssertionError, match="harmless-word-0001"):
-        _search("harmless-word-0001", case, house, log, [])
+        search("harmless-word-0001", case, house, log, [])
 
 
 @pytest.mark.parametrize("name", [*CANARIES])
@@ -164,17 +165,18 @@ def test_F099_a_secret_in_what_people_and_agents_say_is_seen_nowhere(name: str, 
         intake.finish(who, run_id, Finish(claim=text), request_id="test"),
         intake.cancel(who, run_id, Cancel(reason=text), request_id="test"),
     ]
-    _search(secret, case, house, log, answers)
+    search(secret, case, house, log, answers)
 
 
-def _search(secret: str, case: Case, house: House, log: Listening, answers: list[Any]) -> None:
+def search(secret: str, case: Case, house: House, log: Listening, answers: list[Any]) -> None:
     with wall.within(case.tenant.pk):
         tasks = [task.pk for task in decisions.HumanTask.objects.filter(run_id=case.run_id)]
         places = {"tables": everything_stored()}
     places |= {
         "pages": pages(house.browser("ada"), case, tasks),
         "read back": answered(case),
-        "answers": "\n".join(answer.model_dump_json() for answer in answers),
+        # What a tool returned goes back whole to the agent that brought it, sealed where it is stored: no leak.
+        "answers": "\n".join(answer.model_dump_json(exclude={"result"}) for answer in answers),
         "logs": "\n".join(log.heard),
     }
     compact = secret.replace(" ", "")

@@ -181,7 +181,7 @@ def _use(run: Run, action: Action, message: InboxMessage, letter: Letter, actor:
     status: Status = "ignored" if verdict in ("overtaken", "unheard") else "used"
     _add_evidence(run, action, callback, letter, state, verdict)
     inbox.put_away(message, status, action)
-    _write(run, action, f"callback_{status}", actor, letter, said=state)
+    _write(run, action, f"callback_{status}", actor, letter, said=_said(state))
     if status == "used":
         _consequence(run, action, actor)
     return status
@@ -217,13 +217,18 @@ def _add_evidence(run: Run, action: Action, callback: Callback, letter: Letter, 
         fact=redact.clean_text(f"The provider's signed message says {state or 'nothing'}. {told_more}".strip(), 400),
         raw={
             "message": letter.message_id,
-            "said": redact.clean_text(state, 80),
+            "said": _said(state),
             "payload": redact.redact(letter.payload, sensitive=tool.sensitive_fields),
         },
         sealed_record=_result(run, action, letter),
         external_id=inbox.identity_in(letter, callback) or action.external_id,
         started_at=letter.sent_at,
     )
+
+
+def _said(state: str) -> str:
+    """The state as it may be kept and shown: a provider may put anything in its place."""
+    return redact.clean_text(state, 80)
 
 
 def _counts(completes_by: str, verdict: str) -> bool:

@@ -54,6 +54,7 @@ from recovery.clients import Credentials, NotAuthenticated, authenticate, claime
 from recovery.memory import memory
 from recovery.proposal import Prepared, prepare
 from recovery.reading import actions, events, outcome_of, resume_answer
+from recovery.story import ORIGIN
 from recovery.work import compensation
 from runs import definitions, record, redact, wall
 from runs.ids import parse_id
@@ -140,6 +141,11 @@ def propose(who: Credentials, run_id: uuid.UUID, proposal: Proposal, *, request_
     if facts is None:
         with _locked(who, run_id, request_id) as (_, run, _):
             facts = definitions.learn(run)
+    if facts.origin == ORIGIN:
+        with _locked(who, run_id, request_id):  # a call told here and one sent here would pass for each other's tries
+            raise Conflict(
+                "This run is told from elsewhere: open a run of its own for calls that are to be permitted."
+            )
     if proposal.workflow_id != str(facts.definition.id):
         with _locked(who, run_id, request_id) as (_, run, actor):
             return permits.another_version(run, redact.clean_text(proposal.step or proposal.tool, 120), actor)

@@ -53,7 +53,7 @@ def under_lock(run: Run, prepared: Prepared, actor: Actor, seen: View) -> Permit
     if refusal is not None:
         return refusals.refuse(run, existing, prepared, refusal, actor)
     permit = _in_turn(run, existing, prepared, actor, seen)
-    if permit.answer == "wait" and existing is not None and existing.attempts > 0:
+    if permit.answer == "wait" and existing is not None and existing.attempts > 0 and not hosted(prepared):
         refusals.note_retry(run, existing, prepared, actor)
     return permit
 
@@ -94,10 +94,17 @@ def _first(run: Run, prepared: Prepared, actor: Actor) -> Permit:
     return _begin(run, None, prepared, actor)
 
 
+def hosted(prepared: Prepared) -> bool:
+    """Whether the worker sends this call: who asks for it only waits, and repeats nothing by asking again."""
+    return prepared.tool.dispatch == "host"
+
+
 def _again(run: Run, action: Action, prepared: Prepared, actor: Actor, seen: View) -> Permit:
     """The same call once more: the table says whether it may be sent (I17: one owner of retries)."""
     if action.state == "permitted":
-        return answers.wait(prepared, seen.lease_end(action), reason=None, now=seen.now)
+        since = orders.under_way_since(action) if hosted(prepared) else None
+        lease_end = seen.lease_end(action)
+        return answers.soon(prepared, None, since) if since else answers.wait(prepared, lease_end, reason=None)
     if action.state == "awaiting_approval":
         return answers.wait(prepared, None, reason="approval_required", now=seen.now)
     if action.state == "refused_transient" and action.due_at is not None and action.due_at > seen.now:
@@ -151,7 +158,7 @@ def _begin(run: Run, action: Action | None, prepared: Prepared, actor: Actor) ->
 
 
 def _grant(run: Run, action: Action, prepared: Prepared, actor: Actor, *, generation: int = 1) -> Permit:
-    if prepared.tool.dispatch == "host":
+    if hosted(prepared):
         orders.order_send(action, actor=actor, ring=ring)
         return answers.soon(prepared, None)
     batch = parts.of_proposal(run, prepared)

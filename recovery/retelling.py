@@ -48,6 +48,7 @@ def tell_run(story: Story, told: RecordedRun) -> bool:
     if not opened.resumed:
         Run.objects.filter(pk=run_id).update(origin=ORIGIN, opened_at=story.at(told.at))
     story.run = story.run or record.lock_family(run_id)[-1]
+    definitions.learn(story.run)
     return not opened.resumed
 
 

@@ -72,6 +72,7 @@ class RunFacts:
     scope: dict[str, Any]
     max_attempts: int
     has_parent: bool
+    origin: str
 
 
 def register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, bool]:
@@ -118,7 +119,11 @@ def facts(tenant_id: uuid.UUID, run_id: uuid.UUID) -> RunFacts | None:
 def learn(run: Run) -> RunFacts:
     """Read the unchanging facts of a run and keep them; the wall is open."""
     found = RunFacts(
-        definition=of_run(run), scope=run.scope, max_attempts=run.max_attempts, has_parent=run.parent_id is not None
+        definition=of_run(run),
+        scope=run.scope,
+        max_attempts=run.max_attempts,
+        has_parent=run.parent_id is not None,
+        origin=run.origin,
     )
     _remember(_by_run, (run.tenant_id, run.pk), found)
     return found

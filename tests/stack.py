@@ -108,6 +108,7 @@ class Stack:
         )
 
     def start_web(self, **env: str) -> None:
+        wait_for(lambda: not _answers(self.port), "the last web server's port to be free")
         command = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=127.0.0.1:{self.port}"]
         command += ["--worker-class=gthread", "--workers=1", "--threads=8", "--no-control-socket"]
         self._run("web", [*command, "--log-level=warning"], STEADYHAND_POOL="1", **env)

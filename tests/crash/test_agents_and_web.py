@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from steadyhand import Run, Suspended, Unavailable, Unrecorded
@@ -66,14 +67,33 @@ def history(stack: Stack, run: RunRow) -> list[Event]:
 # --- the web server -----------------------------------------------------------------------------------------
 
 
-def web_dies_at(stack: Stack, point: str) -> None:
+@contextmanager
+def web_dies_at(stack: Stack, run: Run, point: str) -> Iterator[None]:
+    """A server that dies at this point of a request; afterwards one that lives. It must have died there."""
+    before = deaths(stack)
     stack.kill("web")
     stack.start_web(STEADYHAND_DIE_AT=point)
+    try:
+        reconnect(run)
+        yield
+        wait_for(lambda: deaths(stack) > before, f"the server's death at {point}")
+    finally:
+        stack.kill("web")
+        stack.start_web()
+        reconnect(run)
 
 
-def web_lives(stack: Stack) -> None:
-    stack.kill("web")
-    stack.start_web()
+def deaths(stack: Stack) -> int:
+    """How often a process of the web server was killed from within, as its master tells it."""
+    return (stack.folder / "web.log").read_text().count("SIGKILL")
+
+
+def reconnect(run: Run) -> None:
+    """The client keeps its connection to the server that is gone: its next request finds that out."""
+    try:
+        run.outcome()
+    except Unavailable:
+        run.outcome()
 
 
 @pytest.fixture
@@ -95,14 +115,11 @@ def calls_of(stack: Stack, run: Run) -> tuple[int, int, int]:
 def test_F001_F002_a_server_killed_before_the_intent_is_committed_leaves_nothing(
     stack: Stack, agent: Agent, run: Run, point: str
 ) -> None:
-    web_dies_at(stack, point)
-    try:
+    with web_dies_at(stack, run, point):
         with pytest.raises(Unavailable):
             agent.credit(run)
         assert calls_of(stack, run) == (0, 0, 0)
         assert credits(stack, agent) == []
-    finally:
-        web_lives(stack)
     agent.credit(run)
     assert calls_of(stack, run) == (1, 1, 1)
     assert len(credits(stack, agent)) == 1
@@ -111,14 +128,11 @@ def test_F001_F002_a_server_killed_before_the_intent_is_committed_leaves_nothing
 def test_F003_a_server_killed_after_the_intent_counts_as_sent_until_a_look_says_otherwise(
     stack: Stack, agent: Agent, run: Run
 ) -> None:
-    web_dies_at(stack, "C05")
-    try:
+    with web_dies_at(stack, run, "C05"):
         with pytest.raises(Unavailable):
             agent.credit(run)
         assert calls_of(stack, run) == (1, 1, 1)
         assert credits(stack, agent) == []
-    finally:
-        web_lives(stack)
     finish_with_another(stack, agent, record(stack, run.run_id).client_ref)
     assert len(credits(stack, agent)) == 1
 
@@ -128,14 +142,11 @@ def test_F009_a_server_killed_before_the_outcome_is_committed_records_no_half_of
     stack: Stack, agent: Agent, run: Run, point: str
 ) -> None:
     script(stack, agent, {"do": "commit_then_drop"}) if point == "C14" else None
-    web_dies_at(stack, point)
-    try:
+    with web_dies_at(stack, run, point):
         with pytest.raises(Unrecorded):
             agent.credit(run)
         assert record(stack, run.run_id).state == "waiting_for_tool"
         assert action_state(stack, record(stack, run.run_id).client_ref) == "permitted"
-    finally:
-        web_lives(stack)
     assert len(credits(stack, agent)) == 1
     if point != "C14":
         agent.credit(run)  # hands in the kept report first, and is then answered from the record
@@ -146,12 +157,8 @@ def test_F009_a_server_killed_before_the_outcome_is_committed_records_no_half_of
 
 
 def test_F010_an_outcome_committed_before_the_server_died_is_told_once(stack: Stack, agent: Agent, run: Run) -> None:
-    web_dies_at(stack, "C15")
-    try:
-        with pytest.raises(Unrecorded):
-            agent.credit(run)
-    finally:
-        web_lives(stack)
+    with web_dies_at(stack, run, "C15"), pytest.raises(Unrecorded):
+        agent.credit(run)
     agent.credit(run)
     settled = [event for event in history(stack, record(stack, run.run_id)) if event.kind == "succeeded"]
     assert len(settled) == 1

@@ -9,6 +9,7 @@ import pytest
 from runs.models import Person, Tenant
 from tests.factories import Agent, Case, billing_manifest, make_client, make_person, make_tenant, open_run, register
 from tests.recovery.invariants import broken
+from tests.recovery.rebuild import differing
 from tests.recovery.stories import Looks, script
 
 Opener = Callable[..., Case]
@@ -19,6 +20,7 @@ def tenant(db: None) -> Iterator[Tenant]:
     tenant = make_tenant("north")
     yield tenant
     assert broken(tenant.pk) == {}
+    assert differing(tenant.pk) == {}
 
 
 @pytest.fixture

@@ -1,16 +1,18 @@
 """What comes at a moment at which nobody expects it is taken in or refused, and never breaks the record."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from steadyhand.contract import Rollback
 
 from recovery import intake
-from tests.factories import Case, advance_clock, propose, reply, report, timed_out
+from recovery.intake import Conflict
+from runs import definitions
+from tests.factories import Agent, Case, advance_clock, propose, report, timed_out
 from tests.failures.conftest import Opener
 from tests.failures.test_callbacks import CALLBACK, by_reference, secret, send
-from tests.recovery.stories import ABSENT, SILENT, Looks, effects, look, open_tasks, present, standing
+from tests.failures.test_ingest import whole
+from tests.recovery.stories import ABSENT, SILENT, Looks, effects, look, open_tasks, present, standing, tries
 
 __all__ = ["secret"]
 pytestmark = pytest.mark.django_db
@@ -46,3 +48,20 @@ def test_F073_news_of_progress_between_two_looks_leaves_the_next_look_to_settle_
     advance_clock(seconds=700)
     look(case)
     assert (case.action().state, effects(case), open_tasks(case)) == ("succeeded", ["apply_credit"], [])
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_F004_a_run_that_is_told_from_elsewhere_permits_no_call(
+    agent: Agent, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dispatch that is told as the first try would pass for a permit's, and the second effect for none."""
+    story = whole(agent)
+    story.tell(*story.records[:3])
+    case = story.case
+    if not known:
+        monkeypatch.setattr(definitions, "_by_run", {})  # as in a process that never met it
+    with pytest.raises(Conflict, match="told from elsewhere"):
+        propose(case)
+    assert tries(case) == []
+    assert story.tell(*story.records[3:]).errors == []
+    assert effects(case) == ["apply_credit", "draft_reply"]

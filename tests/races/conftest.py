@@ -8,6 +8,7 @@ import pytest
 from runs.models import Tenant
 from tests.factories import Agent, make_client, make_tenant
 from tests.recovery.invariants import broken
+from tests.recovery.rebuild import differing
 
 
 @pytest.fixture
@@ -15,6 +16,7 @@ def tenant(fresh_database: str) -> Iterator[Tenant]:
     tenant = make_tenant("north")
     yield tenant
     assert broken(tenant.pk) == {}
+    assert differing(tenant.pk) == {}
 
 
 @pytest.fixture

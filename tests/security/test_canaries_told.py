@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -14,7 +15,18 @@ from recovery.work import stops
 from runs import wall
 from runs.querysets import read_clock
 from tests.console.conftest import House
-from tests.factories import ACCOUNT, WORKFLOW, Case, advance_clock, open_run, propose, register, reply, report, timed_out
+from tests.factories import (
+    ACCOUNT,
+    WORKFLOW,
+    Case,
+    advance_clock,
+    open_run,
+    propose,
+    register,
+    reply,
+    report,
+    timed_out,
+)
 from tests.failures.conftest import manifest
 from tests.failures.test_callbacks import CALLBACK, SOURCE
 from tests.recovery.stories import open_tasks, press
@@ -33,7 +45,7 @@ def planted(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 def take(house: House, case: Case, **payload: Any) -> str:
     return callbacks.take(
-        house.nordlicht.pk, source=SOURCE, message_id=payload["state"], sent_at=read_clock(), payload=payload
+        house.nordlicht.pk, source=SOURCE, message_id=uuid.uuid4().hex, sent_at=read_clock(), payload=payload
     )
 
 

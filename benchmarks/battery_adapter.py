@@ -13,8 +13,14 @@ WORKFLOW = "charges"
 
 
 def manifest(dispatch):
-    look = {"path": "/find", "query": {"order": "{arguments.order}"}, "items": "found",
-            "ours": {"order": "{arguments.order}"}, "match": {"amount": "{arguments.amount}"}, "external_id": "id"}
+    look = {
+        "path": "/find",
+        "query": {"order": "{arguments.order}"},
+        "items": "found",
+        "ours": {"order": "{arguments.order}"},
+        "match": {"amount": "{arguments.amount}"},
+        "external_id": "id",
+    }
     charge = {
         "name": "charge", "effect": "write", "proof": "look", "timeout_seconds": 2, "once_per": ["order"],
         "input_schema": {"type": "object", "required": ["order", "amount"],

@@ -11,10 +11,12 @@ from typing import Any
 from steadyhand import Boundary, Call, Tool
 from steadyhand.blocking import Blocking, now
 from steadyhand.contract import Proposal, Report, Strict
+from steadyhand.identity import canonical
 from steadyhand.transport import Transport, options
 
 from benchmarks.scenery import SCOPE, TOOL, WORKFLOW, Scenery, arguments, observation, reply
 from recovery import intake
+from runs import definitions, vault
 
 numbers = itertools.count(1)
 
@@ -36,6 +38,23 @@ def core(scenery: Scenery, run: uuid.UUID) -> None:
     answer = intake.report(scenery.who, run, told, request_id="bench")
     if answer.answer != "result":
         raise RuntimeError(f"the call was not ordinary: {permit.answer}, {answer.answer}")
+
+
+def checking(scenery: Scenery, run: uuid.UUID) -> Callable[[], None]:
+    """Read a typical request, check it against its tool's schema and give it its identity; no database, no seal."""
+    facts = definitions.facts(scenery.who.tenant_id, run)
+    assert facts is not None
+    definition, tool = facts.definition, facts.definition.tools[TOOL]
+    asked = Proposal(workflow_id=str(scenery.workflow_id), tool=TOOL, arguments=arguments(1), step="credit-1")
+    text = asked.model_dump_json()
+
+    def check() -> None:
+        proposal = Proposal.model_validate_json(text, strict=True)
+        if definition.check_arguments(tool, proposal.arguments) is not None:
+            raise RuntimeError("the typical request is not acceptable")
+        vault.hash_arguments(definition.keys, canonical(proposal.arguments))
+
+    return check
 
 
 def over_http(boundary: Boundary) -> Callable[[], None]:

@@ -19,7 +19,7 @@ CROWD_SECONDS = float(os.environ.get("BENCH_CROWD", "2"))
 BLOCK = 25
 
 ONE, TWO, CORE = "one commit", "two commits", "guarded call, core"
-HTTP, PING, TWO_AFTER = "guarded call, HTTP", "ping", "two commits, again"
+HTTP, PING, TWO_AFTER, CHECK = "guarded call, HTTP", "ping", "two commits, again", "request check"
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def _interleaved(scene: Any, address: str, session: Any) -> dict[str, Series]:
 
     from benchmarks import calls, shapes
 
-    series = {name: Series(name) for name in (ONE, TWO, CORE, HTTP, PING, TWO_AFTER)}
+    series = {name: Series(name) for name in (ONE, TWO, CORE, CHECK, PING, HTTP, TWO_AFTER)}
     ping = calls.pinging(address, scene.token)
     with Boundary(address, scene.token) as boundary:
         _warm_up(scene, boundary, session)
@@ -55,6 +55,7 @@ def _interleaved(scene: Any, address: str, session: Any) -> dict[str, Series]:
                 (ONE, lambda: shapes.one(session)),
                 (TWO, lambda: shapes.two(session)),
                 (CORE, partial(calls.core, scene, run)),
+                (CHECK, calls.checking(scene, run)),
                 (PING, ping),
                 (HTTP, by_http),
                 (TWO_AFTER, lambda: shapes.two(session)),
@@ -104,6 +105,7 @@ def _ratios(
     ratios = [
         against("core / two commits", core, two, most=1.8),
         Ratio("core, p99 / p50", core.ms(0.99) / core.ms(0.5), most=3),
+        Ratio("request check, µs", series[CHECK].ms(0.5) * 1e3, most=25),
         against("HTTP / (two commits + 2 pings)", http, two_and_ways, most=1.5),
         Ratio("commits of a call", counts["commits"], most=2),
         Ratio("round trips of a call", counts["round_trips"], most=2),
@@ -125,7 +127,7 @@ def _print(
     others: list[dict[str, Any]],
     sentences: list[str],
 ) -> None:
-    rows = [(one.name, *(f"{one.ms(q):.2f}" for q in (0.5, 0.95, 0.99))) for one in series.values()]
+    rows = [(one.name, *(f"{one.ms(q):.3g}" for q in (0.5, 0.95, 0.99))) for one in series.values()]
     print(table(("measured", "p50 ms", "p95 ms", "p99 ms"), rows), end="\n\n")
     verdict = {True: "met", False: "missed", None: ""}
     compared = [(one.name, f"{one.value:.2f}", one.target, verdict[one.met]) for one in ratios]

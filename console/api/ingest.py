@@ -20,6 +20,8 @@ router = Router()
 MAX_BYTES = 1024 * 1024
 MAX_RECORDS = 1000
 LINES = "application/x-ndjson"
+MAX_LISTED = 20
+"""Faults of one record that are named; who mends them sends it again."""
 _MODELS: dict[str, type[Recorded]] = {
     get_args(model.model_fields["kind"].annotation)[0]: model for model in get_args(get_args(Record)[0])
 }
@@ -41,14 +43,15 @@ Numbered = tuple[int, Record]
 def ingest(request: AgentRequest) -> HttpResponse:
     """A JSON list of records, or one a line as application/x-ndjson; at most 1 MiB and 1000 of them.
 
-    In any order, sent twice or half broken: what is sound is taken in, and each bad record is named by its place.
+    In any order, sent twice or half broken: what is sound is taken in, and each bad record is named by its place,
+    with every fault of it.
     """
     records: list[Numbered] = []
     faults: list[Fault] = []
     for place, text in _texts(request):
         read = _read(place, text)
-        if isinstance(read, Fault):
-            faults.append(read)
+        if isinstance(read, list):
+            faults += read
         else:
             records.append((place, read))
     told = intake.ingest(request.auth, records, request_id=request.request_id)
@@ -74,21 +77,20 @@ def _items(text: str) -> Iterable[tuple[int, str]]:
     return enumerate(parsing.items(text))
 
 
-def _read(place: int, text: str) -> Record | Fault:
-    """One record, or its first fault with what to do about it."""
+def _read(place: int, text: str) -> Record | list[Fault]:
+    """One record, or every fault of it with what to do about it."""
     value: Any = None
     try:
         document = parsing.read(text)
         value = document.value
         return cast(Record, _model_of(value).model_validate_json(document.text, strict=True))
     except Refused as wrong:
-        first = wrong.faults[0]
+        found = list(wrong.faults)
     except ValidationError as wrong:
-        first = remedies.faults(wrong, value)[0]
+        found = remedies.faults(wrong, value)
     named = value.get("id") if isinstance(value, dict) else None
-    return Fault(
-        item=place, record_id=named if isinstance(named, str) else None, field=first.field, remedy=first.remedy
-    )
+    record_id = named if isinstance(named, str) else None
+    return [Fault(item=place, record_id=record_id, field=one.field, remedy=one.remedy) for one in found[:MAX_LISTED]]
 
 
 def _model_of(value: dict[str, Any]) -> type[Recorded]:

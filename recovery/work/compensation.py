@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery import escalation, settle
+from recovery import escalation, settle, turns
 from runs import record
 from runs.models import Run
 from runs.record import Actor
@@ -22,6 +22,7 @@ def begin(run: Run, actor: Actor, reason: str) -> None:
         run, "compensating", actor, kind="compensating", reason=reason, goal="rollback", outcome=None,
         reason_code=None, failed_step=None,
     )  # fmt: skip
+    turns.abandon(run, actor)
     for action in run.actions.filter(settled_at__isnull=True).exclude(state="permitted").exclude(role="item"):
         if action.attempts == 0:
             record.move_action(action, "void", actor, run=run, kind="void", reason_code="not_applied")

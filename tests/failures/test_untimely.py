@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from steadyhand.contract import Rollback
+from steadyhand.contract import Rollback, Turn, Usage
 
 from recovery import intake
 from recovery.intake import Conflict
 from runs import definitions
-from tests.factories import Agent, Case, advance_clock, propose, report, timed_out
+from tests.factories import Agent, Case, advance_clock, open_run, propose, report, timed_out
 from tests.failures.conftest import Opener
 from tests.failures.test_callbacks import CALLBACK, by_reference, secret, send
 from tests.failures.test_ingest import whole
@@ -28,6 +28,18 @@ def test_a_run_is_taken_back_before_its_first_call(opened: Opener) -> None:
     assert standing(case) == ("failed", "fatal", "not_applied")
     assert propose(case).answer == "stop"
     assert roll_back(case).state == "failed"
+
+
+def test_F102_a_run_that_is_taken_back_in_the_middle_of_a_turn_gives_its_reservation_back(
+    opened: Opener, agent: Agent
+) -> None:
+    parent = opened(budgets={"max_input_tokens": 1000})
+    child = open_run(agent, parent_run_id=str(parent.run_id))
+    most = Turn(phase="begin", usage=Usage(input_tokens=600))
+    assert intake.turn(agent.who, child.run_id, most, request_id="t").answer == "go"
+    roll_back(child)
+    assert (parent.run.reserved_input_tokens, child.run.reserved_input_tokens) == (0, 0)
+    assert (parent.run.input_tokens, child.run.input_tokens) == (600, 600)
 
 
 @pytest.mark.parametrize(("seen", "state"), [(SILENT, "probe_failed"), (ABSENT, "absent")])

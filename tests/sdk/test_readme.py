@@ -35,4 +35,4 @@ def test_the_other_examples_run_one_after_the_other(world: World, capsys: pytest
     assert asyncio.run(names["main"]()) == [{"id": "cr_1"}, {"id": "cr_1"}]
     assert world.paid == ["POST /credits/in_1 sh-key-1", "GET /invoices/in_1 -", "GET /invoices/in_2 -"]
     assert [turn["phase"] for turn in world.server.came("turns")] == ["begin", "end"]
-    assert capsys.readouterr().out == "1 []\n"
+    assert capsys.readouterr().out == "2 []\n"

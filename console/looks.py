@@ -61,6 +61,9 @@ AGREES = Look("ok", "circle-check", "Agrees with the ledger")
 DISAGREES = Look("bad", "circle-x", "Does not agree with the ledger")
 NOT_TOLD = Look("idle", "circle-minus", "Nothing to tell yet")
 
+ROLLED_BACK = Look("ok", "undo-2", "Rolled back")
+"""A run that failed because all it had done was to be undone, and was: its end on the wire stays `failed`."""
+
 RUN = _table(
     planning=Look("idle", "circle-dashed", "Planning", solid=False),
     executing=Look("move", "refresh-cw", "Running"),

@@ -88,10 +88,17 @@ def _end_rollback(run: Run, actor: Actor) -> None:
     cancelled = run.events.filter(kind="cancelling").exists()
     reason = _cancelled_reason(run) if cancelled else rollback.cause(run)
     to, outcome = ("cancelled", "cancelled") if cancelled else ("failed", OUTCOME_OF[reason].value)
+    undone = run.effects.exclude(compensated_by=None).exists()
+    told = messages.taken_back(reason) if undone else messages.customer_message(reason)
     record.move_run(
         run, to, actor, kind=to, outcome=outcome, reason_code=reason, data={"rolled_back": True},
-        customer_message=messages.customer_message(reason), operator_detail=messages.title(reason),
+        customer_message=told, operator_detail=_rolled_back(reason),
     )  # fmt: skip
+
+
+def _rolled_back(reason: str) -> str:
+    """`not_applied` says no more than that nothing of the run stands."""
+    return "Rolled back" if reason == "not_applied" else f"Rolled back: {messages.title(reason).lower()}"
 
 
 def _state_for(action: Action) -> str:

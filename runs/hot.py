@@ -14,7 +14,10 @@ from django.db import connection
 from runs import wire
 from runs.wire import Row
 
-OPEN = "SELECT set_config('app.tenants', %(tenants)s, true), set_config('app.acting', 'agent', true)"
+# One plan for all calls: left to itself PostgreSQL plans a statement of this size anew each time whenever its guess
+# of the costs comes out that way, which takes as long as carrying it out.
+OPEN = """SELECT set_config('app.tenants', %(tenants)s, true), set_config('app.acting', 'agent', true),
+  set_config('plan_cache_mode', 'force_generic_plan', true)"""
 
 _CLIENT = """
 client AS MATERIALIZED (

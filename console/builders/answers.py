@@ -65,8 +65,8 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
     what = f"one {action.tool} of {amount}" if action and amount else "one effect"
     look = looks.ANYTHING_CHANGED[answer].saying(_CHANGED[answer].format(what=what))
     if action is None:
-        proven = len(record.effects)
-        return Answer("Did anything change?", look, f"{words.plural(proven, 'effect')} of this run proven.")
+        said = words.effects(len(record.standing), len(record.undone))
+        return Answer("Did anything change?", look, f"Effects of this run: {said}.")
     return Answer("Did anything change?", look, _last_fact(record.facts(action), record.tries(action), answer))
 
 

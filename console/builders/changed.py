@@ -33,12 +33,13 @@ def of_action(at: str = "") -> Case:
 
 def of_task() -> Case:
     """What the call of a task changed; for a task about the run itself, what the whole run did."""
-    run_effects = Effect.objects.filter(run=OuterRef("run"))
+    run_effects = Effect.objects.filter(run=OuterRef("run")).exclude(action__role="undo")
     run_unknown = Action.objects.filter(run=OuterRef("run"), effect="write", settled_at__isnull=True, attempts__gt=0)
     about_run = Q(action__isnull=True)
     return Case(
         _when(about_run & Q(Exists(run_unknown)), "unknown"),
-        _when(about_run & Q(Exists(run_effects)), "yes"),
+        _when(about_run & Q(Exists(run_effects.filter(compensated_by__isnull=True))), "yes"),
+        _when(about_run & Q(Exists(run_effects)), "undone"),
         _when(about_run, "no"),
         When(Q(action__isnull=False), then=of_action("action__")),
         default=Value("no"),

@@ -104,8 +104,8 @@ def _ends(seen: Seen) -> str:
             f"`{action.tool}` {words.amount(action.value_minor, action.currency)}".strip() for action in unknown
         )
         return f"The run ends although {named} may have happened. Its task stays open until that is settled."
-    proven = words.plural(len(seen.record.effects), "proven effect")
-    stays = "stays" if len(seen.record.effects) == 1 else "stay"
+    proven = words.plural(len(seen.record.standing), "proven effect")
+    stays = "stays" if len(seen.record.standing) == 1 else "stay"
     return f"The run ends and cannot be taken up again. {proven} {stays}."
 
 

@@ -10,7 +10,9 @@ from typing import TypeVar
 
 from steadyhand.manifest import Tool
 
+from console import looks
 from console.builders import changed
+from console.looks import Look
 from recovery.models import Decision
 from runs import definitions
 from runs.definitions import Definition
@@ -46,6 +48,17 @@ class Record:
         return self.evidence.get(action.pk, [])
 
     @property
+    def standing(self) -> list[Effect]:
+        """What this run did and nobody took back; an undo is no effect of its own."""
+        undos = {action.pk for action in self.actions if action.role == "undo"}
+        found = self.effects.values()
+        return [effect for effect in found if effect.compensated_by_id is None and effect.action_id not in undos]
+
+    @property
+    def undone(self) -> list[Effect]:
+        return [effect for effect in self.effects.values() if effect.compensated_by_id is not None]
+
+    @property
     def unsettled(self) -> list[Action]:
         return [action for action in self.actions if action.settled_at is None]
 
@@ -60,6 +73,12 @@ class Record:
 def answer_of(action: Action) -> str:
     """What this action changed, a key of looks.ANYTHING_CHANGED."""
     return str(action.answer)  # type: ignore[attr-defined]
+
+
+def look_of_run(run: Run) -> Look:
+    """The badge of a run: one whose effects were all taken back on request says that, and not that it failed."""
+    rolled_back = run.state == "failed" and run.goal == "rollback"
+    return looks.ROLLED_BACK if rolled_back else looks.look("run", run.state)
 
 
 def read(run: Run) -> Record:

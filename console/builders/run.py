@@ -12,7 +12,7 @@ from console import filters, looks
 from console.access import Visit
 from console.builders import budgets, history, lanes, ledger, waits, words
 from console.builders import record as records
-from console.builders.record import Record, answer_of
+from console.builders.record import Record, answer_of, look_of_run
 from console.live import minutes_since
 from console.pages.common import Flash, Link, Live, Tab, Verb
 from console.pages.run import EventRow, Fact, PathStep, RunPage
@@ -56,7 +56,7 @@ def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash])
     return RunPage(
         run_id=str(run.pk),
         title=words.title(run.intent),
-        state=looks.look("run", run.state),
+        state=look_of_run(run),
         crumbs=[Link("Runs", reverse("runs")), Link(str(run.pk), "", title=str(run.pk))],
         facts=_facts(visit, record),
         waterfall=lanes.draw(record, events, visit.now, stopped_at),
@@ -86,10 +86,14 @@ def path(events: list[Event], run: Run, now: datetime) -> list[PathStep]:
     if not passed or passed[-1][0] != run.state:
         passed.append((run.state, events[0].at if events else run.opened_at))
     ends = [at for _, at in passed[1:]] + [run.ended_at or now]
+    last = len(passed) - 1
     return [
-        PathStep(state, looks.look("run", state), at, (end - at).total_seconds(), current=index == len(passed) - 1)
+        PathStep(
+            state, look_of_run(run) if index == last else looks.look("run", state), at, (end - at).total_seconds(),
+            current=index == last, final=index == last and run.ended_at is not None,
+        )
         for index, ((state, at), end) in enumerate(zip(passed, ends, strict=True))
-    ]
+    ]  # fmt: skip
 
 
 def _moves_the_run(event: Event) -> bool:
@@ -111,7 +115,7 @@ def _facts(visit: Visit, record: Record) -> list[Fact]:
         Fact("Reason", run.reason_code or "none yet", mono=bool(run.reason_code)),
         Fact(
             "Effects",
-            f"{len(record.effects)} proven",
+            words.effects(len(record.standing), len(record.undone)),
             alarm=", ".join(filter(None, [f"{len(doubtful)} unknown", money])) if doubtful else "",
             alarm_css="unk",
         ),

@@ -8,10 +8,10 @@ from functools import partial
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.urls import reverse
 
-from console import looks
 from console.access import Visit
 from console.builders import readable, words
 from console.builders.changed import of_action
+from console.builders.record import look_of_run
 from console.filters import RunFilter, query
 from console.pages.common import Empty, Flash, Link, Live, Tab
 from console.pages.run import RunListPage, RunRow
@@ -56,8 +56,9 @@ def version(visit: Visit, asked: RunFilter) -> list[tuple[object, ...]]:
 
 
 def row(visit: Visit, run: Run) -> RunRow:
-    """One run. `proven`, `doubtful` and `changed_at` were annotated."""
+    """One run. `proven`, `undone`, `doubtful` and `changed_at` were annotated."""
     proven: int = run.proven or 0  # type: ignore[attr-defined]
+    undone: int = run.undone or 0  # type: ignore[attr-defined]
     doubtful: int = run.doubtful or 0  # type: ignore[attr-defined]
     changed_at: datetime | None = run.changed_at  # type: ignore[attr-defined]
     return RunRow(
@@ -66,8 +67,8 @@ def row(visit: Visit, run: Run) -> RunRow:
         url=reverse("run", args=[run.pk]),
         tenant=visit.named(run.tenant_id),
         workflow=str(run.workflow),
-        state=looks.look("run", run.state),
-        effects=f"{proven} proven" if proven else "" if doubtful else "none",
+        state=look_of_run(run),
+        effects=words.effects(proven, undone) if proven or undone else "" if doubtful else "none",
         unknown=f"{doubtful} unknown" if doubtful else "",
         started_at=run.opened_at,
         changed_at=changed_at or run.opened_at,
@@ -78,9 +79,11 @@ def row(visit: Visit, run: Run) -> RunRow:
 
 def _shown(rows: QuerySet[Run]) -> QuerySet[Run]:
     unknown = Action.objects.filter(run=OuterRef("pk"), effect="write", settled_at__isnull=True)
+    effects = Effect.objects.filter(run=OuterRef("pk"))
     happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("at")[:1]
     return rows.select_related("workflow").annotate(
-        proven=_count(Effect.objects.filter(run=OuterRef("pk"), compensated_by__isnull=True)),
+        proven=_count(effects.filter(compensated_by__isnull=True).exclude(action__role="undo")),
+        undone=_count(effects.filter(compensated_by__isnull=False)),
         doubtful=_count(unknown.annotate(answer=of_action()).filter(answer="unknown")),
         changed_at=Subquery(happened),
     )[: PAGE + 1]

@@ -120,8 +120,7 @@ def _filled(template: str, action: Action, known: dict[str, str]) -> str:
 def _undoable(seen: Seen) -> list[Effect]:
     """The effects that stand and have a registered undo, the latest first."""
     actions = {action.pk: action for action in seen.record.actions}
-    standing = [effect for effect in seen.record.effects.values() if effect.compensated_by_id is None]
-    found = [one for one in standing if (tool := seen.record.tool(actions[one.action_id])) and tool.compensate]
+    found = [one for one in seen.record.standing if (tool := seen.record.tool(actions[one.action_id])) and tool.compensate]
     return sorted(found, key=lambda effect: effect.pk, reverse=True)
 
 

@@ -63,5 +63,10 @@ def number(task_number: int) -> str:
     return f"T-{task_number}"
 
 
+def effects(standing: int, undone: int) -> str:
+    """How many effects stand, and how many were taken back."""
+    return f"{standing} standing, {undone} undone" if undone else f"{standing} proven"
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

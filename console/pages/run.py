@@ -36,13 +36,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One state passed: its wire name, when it was entered and how many seconds were spent there."""
+    """One state passed: its wire name, when it was entered and how many seconds were spent there; nothing is spent in a `final` one."""
 
     state: str
     look: Look
     entered_at: datetime
     seconds: float
     current: bool = False
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

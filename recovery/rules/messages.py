@@ -10,6 +10,7 @@ _TRYING = "This is taking longer than usual; we are still trying."
 _REVIEW = "Your request is under review. We will confirm as soon as we are certain."
 _CHANGE = "We need something from you before we can go on."
 _REFUSED = "We could not do this."
+_TAKEN_BACK = "What had been done was taken back."
 
 _CUSTOMER: dict[str, str] = {
     "provider_rate_limited": "The service is busy. We will try again shortly.",
@@ -168,6 +169,14 @@ _BY_OUTCOME_FOR_MODEL: dict[Outcome, str] = {
 
 def customer_message(reason: str) -> str:
     return _CUSTOMER.get(reason) or _BY_OUTCOME[OUTCOME_OF[reason]]
+
+
+def taken_back(reason: str) -> str:
+    """What the customer of a run is told whose effects were all undone; `reason` is what its end is called by."""
+    if reason == "not_applied":
+        return _TAKEN_BACK
+    said = "Your request was cancelled." if reason == "cancelled_by_user" else customer_message(reason)
+    return f"{said} {_TAKEN_BACK}"
 
 
 def title(reason: str) -> str:

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.django_db
 __all__ = ["told"]
 
 
-def test_every_fault_of_a_bad_record_is_named_at_once(told: Agent) -> None:  # noqa: F811  (a fixture)
+def test_every_fault_of_a_bad_record_is_named_at_once(told: Agent) -> None:
     heard = answer(told.post("/ingest", [a_record("run", 0), a_record("call", 1, surprise=1)]))
     assert [(fault["item"], fault["record_id"], fault["field"]) for fault in heard["errors"]] == [
         (0, "run-0", "workflow"),
@@ -22,6 +22,6 @@ def test_every_fault_of_a_bad_record_is_named_at_once(told: Agent) -> None:  # n
     assert heard["accepted"] == 0
 
 
-def test_a_record_of_nothing_but_faults_does_not_fill_the_answer(told: Agent) -> None:  # noqa: F811  (a fixture)
+def test_a_record_of_nothing_but_faults_does_not_fill_the_answer(told: Agent) -> None:
     heard = answer(told.post("/ingest", [a_record("run", 0, **{f"f{n}": n for n in range(100)})]))
     assert len(heard["errors"]) == 20

@@ -147,7 +147,7 @@ def test_one_lost_and_one_proven_at_once_leave_the_run_verifying(agent: Agent) -
         assert effects(case) == ["draft_reply"]
 
 
-def test_F073_the_same_report_twice_at_once_is_one_effect(case: Case) -> None:
+def test_F062_the_same_report_twice_at_once_is_one_effect(case: Case) -> None:
     permit = propose(case)
     told = at_once(*[lambda: report(case, permit, reply(RESULTS["apply_credit"]))] * 4)
     assert answers(told) == ["result"] * 4

@@ -85,6 +85,25 @@ def test_an_untroubled_call_is_two_round_trips_and_two_commits(case: Case, tool:
 
 
 @pytest.mark.usefixtures("committed")
+def test_the_two_statements_are_planned_once_whatever_their_plans_are_thought_to_cost(case: Case) -> None:
+    """A connection that thinks little of generic plans is the one that would plan every call anew."""
+    connection.close()
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off")
+    for number in range(8):
+        succeed_as(case, f"load-{number}")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT custom_plans FROM pg_prepared_statements WHERE statement LIKE '%runs_run%'")
+        assert cursor.fetchall() == [(0,), (0,)]
+
+
+def succeed_as(case: Case, step: str) -> None:
+    arguments = {"invoice": f"INV-{step}"}
+    answer = reply({"invoice_id": f"INV-{step}"})
+    report(case, propose(case, "load_invoice", arguments, step=step), answer, tool="load_invoice")
+
+
+@pytest.mark.usefixtures("committed")
 def test_a_replayed_call_is_one_round_trip(case: Case) -> None:
     succeed(case)
     talk = heard(lambda: propose(case))
@@ -244,7 +263,7 @@ def test_a_report_under_a_fence_that_is_not_its_own_is_refused(case: Case) -> No
 
 
 def spoil(case: Case, table: str, change: str) -> None:
-    with wall.within(case.tenant.pk), connection.cursor() as cursor:
+    with wall.within(case.tenant.pk, by="person"), connection.cursor() as cursor:
         where = {"runs_run": "id = %s", "runs_attempt": "action_id = %s", "runs_action": "id = %s"}[table]
         row = case.run_id if table == "runs_run" else case.action().pk
         cursor.execute(f"UPDATE {table} SET {change} WHERE {where}", [row])

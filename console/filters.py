@@ -11,13 +11,14 @@ from urllib.parse import urlencode
 
 from django.db.models import IntegerField, Q, QuerySet, Subquery
 from django.http import Http404, QueryDict
+from django.urls import reverse
 
 from console import looks
 from console.access import Visit
-from console.pages.common import Flash
+from console.pages.common import Flash, Link
 from recovery.models import HumanTask
 from runs.ids import parse_id
-from runs.models import Action, Person, Run
+from runs.models import Action, Person, Run, Stop
 from runs.states import RUN_OPEN, TASK_OPEN
 
 CAP = 1000
@@ -83,9 +84,24 @@ def queue_view(name: str) -> QueueView:
     return found
 
 
+def standing_stops(visit: Visit) -> QuerySet[Stop]:
+    lasting = Q(until__isnull=True) | Q(until__gt=visit.now)
+    return Stop.objects.filter(lasting, tenant_id__in=visit.scope, lifted_at__isnull=True)
+
+
+def stops_notice(visit: Visit, count: int) -> list[Flash]:
+    """While something is stopped, the queue says so: what waits behind a switch opens no task."""
+    if not count:
+        return []
+    title = "1 stop switch stands." if count == 1 else f"{capped(count)} stop switches stand."
+    where = Link("Open the stops", reverse("stops") + query(tenant=visit.chosen.slug if visit.chosen else ""))
+    return [Flash(looks.NOTICE["moved"], title, "Calls behind it do not leave, and open no task here.", action=where)]
+
+
 def counts(visit: Visit) -> dict[str, int]:
-    """How many open tasks each tab holds, in one statement."""
+    """How many open tasks each tab holds, and under `stops` how many switches stand; in one statement."""
     counted = {view.name: CappedCount(open_tasks(visit).filter(view.narrow(visit))) for view in QUEUE_VIEWS}
+    counted["stops"] = CappedCount(standing_stops(visit))
     row: dict[str, Any] = dict(Person.objects.filter(pk=visit.person.pk).values(**counted).get())
     return {name: count or 0 for name, count in row.items()}
 

@@ -11,6 +11,7 @@ from django.contrib.auth import password_validation
 from django.utils.text import slugify
 
 from recovery.work.decisions import NEEDS_REASON, Order
+from runs import wall
 from runs.models import Person
 
 OTHER = "other"
@@ -222,7 +223,17 @@ class FirstAdminForm(forms.Form):
         name: str = self.cleaned_data["tenant"]
         if not slugify(name):
             raise forms.ValidationError("Use at least one letter or digit.")
+        if wall.tenant_of_slug(slug_of(name)) is not None:
+            raise forms.ValidationError("There is a tenant of that name already: choose another.")
         return name
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if Person.objects.filter(email__iexact=email).exists():
+            raise forms.ValidationError(
+                "Somebody has this address already: manage.py add_person makes them an admin."
+            )
+        return email
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -236,4 +247,9 @@ class FirstAdminForm(forms.Form):
 
     @property
     def slug(self) -> str:
-        return str(slugify(self.cleaned_data["tenant"])[:60].strip("-"))
+        return slug_of(self.cleaned_data["tenant"])
+
+
+def slug_of(tenant: str) -> str:
+    """A tenant's short name."""
+    return str(slugify(tenant)[:60].strip("-"))

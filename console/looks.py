@@ -51,6 +51,7 @@ BLOCKED = Look("idle", "ban", "Blocked")
 REFUSED = Look("bad", "circle-x", "Refused")
 FAILED = Look("bad", "circle-x", "Failed")
 APPROVAL = Look("warn", "user-check", "Needs approval")
+APPROVED = Look("ok", "user-check", "Approved")
 CHECK_FIRST = Look("unk", "scan-search", "Check first", solid=False)
 CHECKING = Look("move", "scan-search", "Checking", solid=False)
 HELD = Look("warn", "hand", "Held for a person")
@@ -144,7 +145,7 @@ TASK = _table(
 ATTEMPT = _table(
     dispatched=DISPATCHED,
     not_sent=Look("idle", "circle-minus", "Not sent"),
-    unknown=UNKNOWN.saying("Timed out after dispatch"),
+    unknown=UNKNOWN.saying("Outcome unknown"),
     ok_valid=Look("ok", "circle-check", "Valid reply"),
     ok_invalid=UNKNOWN.saying("Reply proves nothing"),
     transient_reject=WAITING.saying("Refused for now"),

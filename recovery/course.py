@@ -52,6 +52,7 @@ def end_cancelling(run: Run, actor: Actor) -> None:
     """Cancelled as soon as nothing is in flight; a write still unknown keeps its task (F135)."""
     if run.in_flight:
         return
+    _close_known_parts(run, actor)
     reason = _cancelled_reason(run)
     record.move_run(
         run, "cancelled", actor, kind="cancelled", outcome="cancelled", reason_code=reason,
@@ -131,8 +132,20 @@ def _words(action: Action | None, reason: str | None) -> dict[str, Any]:
     }
 
 
+def _close_known_parts(run: Run, actor: Actor) -> None:
+    """Of a batch whose every item has its end nothing is in question: in a cancelled run nobody is asked about it."""
+    held = run.actions.filter(state="held", role="call", evidence__verdict="partial_final").distinct()
+    for batch in held:
+        items = batch.parts.filter(role="item")
+        if not items.exists() or items.filter(settled_at__isnull=True).exists():
+            continue
+        record.move_action(batch, "partial_final", actor, run=run, kind="partial", due_at=None)
+        escalation.resolve_tasks(run, action=batch, actor=actor, resolution="Every item of the call has its end.")
+
+
 def _cancelled_reason(run: Run) -> str:
-    unsettled = run.actions.filter(settled_at__isnull=True, effect="write")
+    """What is partly done for certain is no unknown."""
+    unsettled = run.actions.filter(settled_at__isnull=True, effect="write").exclude(state="partial_final")
     if unsettled.exists() or escalation.contradiction(run) is not None:
         return "cancelled_effect_unknown"
     kept = run.effects.filter(compensated_by=None).exclude(action__role="undo")
@@ -143,6 +156,7 @@ def _correct(run: Run, actor: Actor) -> None:
     """Later evidence moves a cancelled run's reason code, never its outcome (ruling 5)."""
     if run.state != "cancelled":
         return
+    _close_known_parts(run, actor)
     reason = _cancelled_reason(run)
     if reason != run.reason_code:
         record.move_run(

@@ -110,7 +110,7 @@ def open_run(who: Credentials, request: OpenRun, *, request_id: str) -> RunOpene
         _within_reach(client, request.workflow)
         workflow = Workflow.objects.filter(name=request.workflow).order_by("-version").first()
         if workflow is None:
-            raise NotFound
+            raise NotFound("No workflow of that name is registered: register it first, and check its spelling.")
         before = Run.objects.filter(client=client, client_ref=request.client_ref)
         if (earlier := before.first()) is not None:
             return _same_run(earlier, request)

@@ -20,7 +20,7 @@ from recovery.rules import assembly, policy
 from recovery.rules.situation import LABELS, Ceiling, Situation, Verb, clock, surely_nothing
 from recovery.statements import Statement
 from runs import budgets, definitions, wall
-from runs.models import Action, Person, Run
+from runs.models import Action, Person, Run, Stop
 from runs.querysets import read_clock
 from runs.states import RUN_OPEN, TASK_OPEN
 
@@ -136,18 +136,41 @@ def _consent(task: HumanTask, person: Person, statement: Statement | None) -> di
 def _run(run: Run, task: HumanTask, case: Case | None, now: datetime) -> dict[str, Any]:
     """The run around the call: what is open in it, what stopped it, what could be undone."""
     opens = list(run.actions.filter(settled_at__isnull=True).values_list("pk", "effect", "attempts"))
-    nothing = case.action.pk if case is not None and surely_nothing(case.evidence) else None
+    known = case is not None and (surely_nothing(case.evidence) or case.evidence.verdict == "partial_final")
+    sure = case.action.pk if case is not None and known else None
     return {
         "run_state": run.state,
         "run_open": run.state in RUN_OPEN,
         "open_calls": len(opens),
-        "doubtful": sum(effect == "write" and tried > 0 and pk != nothing for pk, effect, tried in opens),
+        "doubtful": sum(effect == "write" and tried > 0 and pk != sure for pk, effect, tried in opens),
         "rolling_back": run.goal == "rollback",
         "undoable": _undoable(run),
         "ceiling": cases.spent_budget(run, now) or _calls_spent(run),
         "fired": _fired(run, task.reason_code, now),
         "topped_up": run.topped_up,
+        "stopped": _switch(stopped_by(run)) if task.reason_code == STOPPED else "",
     }
+
+
+STOPPED = "stopped_by_operator"
+
+
+def stopped_by(run: Run) -> Stop | None:
+    """The newest switch that stands in front of this run: of a wider scope, on it alone, or on a tool of its."""
+    definition = definitions.of_run(run)
+    tools = definition.tools.values()
+    named = [name for tool in tools for name in (tool.name, *definition.connectors_of(tool))]
+    return Stop.objects.filter(
+        Q(scope="everything") | Q(name__in=[str(run.pk), definition.name, *named]),
+        Q(until__isnull=True) | Q(until__gt=read_clock()), lifted_at__isnull=True, mode="quarantine",
+    ).select_related("by").order_by("-id").first()  # fmt: skip
+
+
+def _switch(stop: Stop | None) -> str:
+    if stop is None:
+        return ""
+    what = f"{stop.scope} {stop.name}".strip()
+    return f"{stop.by} stopped {what} at {clock(stop.set_at)} ({stop.reason.rstrip('.')})"
 
 
 def is_requester(person: Person, run: Run) -> bool:

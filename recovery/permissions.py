@@ -54,6 +54,12 @@ def tenants_of(person: Person) -> list[uuid.UUID]:
     return [tenant for tenant, abilities in grants(person).items() if "view" in abilities]
 
 
+def an_admin_exists() -> bool:
+    """Whether any tenant has an admin."""
+    groups = Group.objects.filter(name__endswith=":admin")
+    return Person.objects.filter(is_active=True, groups__in=groups).exists()
+
+
 def grant_role(person: Person, tenant: Tenant, role: str) -> None:
     """Put a person into a tenant's role; raises KeyError for a role that does not exist."""
     abilities = ROLES[role]

@@ -186,7 +186,9 @@ def _stopped(run: Run, stop: Stop, prepared: Prepared, actor: Actor) -> Permit:
     """Nothing leaves while the switch stands. Quarantine hands the run to a person; else it goes on afterwards."""
     if stop.mode == "quarantine":
         return refusals.escalate(run, "stopped_by_operator", prepared, actor)
-    return answers.stopped(run.pk, prepared.step, messages.error_for_model("stopped_by_operator"))
+    switch = f"A {stop.mode} of {stop.scope if stop.scope == 'everything' else f'the {stop.scope}'} stands."
+    after = f"{switch} Once it is lifted, the run is resumed by its id."
+    return answers.stopped(run.pk, prepared.step, messages.error_for_model("stopped_by_operator", detail=after))
 
 
 def _await_approval(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:

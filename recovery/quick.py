@@ -71,7 +71,7 @@ def _settled(prepared: Prepared, row: Row) -> Permit | None:
     if row["action_state"] == "succeeded":
         return answers.replay(prepared, row["sealed_result"])
     goes_on = row["run_state"] in RUN_OPEN and row["goal"] == "forward"
-    if goes_on and row["action_state"] in gate.REFUSED:
+    if goes_on and row["action_state"] in gate.REFUSED and row["reason_code"] != "business_rule_violation":
         return answers.deny(prepared, Refusal(row["reason_code"] or "not_applied", row["error_field"]))
     return None
 

@@ -12,7 +12,7 @@ from django.db.models import F
 from steadyhand.contract import Permit
 from steadyhand.manifest import Tool
 
-from recovery import answers, escalation, family, gate, settle
+from recovery import answers, escalation, family, gate, settle, sightings
 from recovery.proposal import Prepared, Refusal
 from runs import budgets, record
 from runs.ids import new_id
@@ -43,7 +43,8 @@ def count_call(run: Run, actor: Actor) -> str | None:
 
 def refused_before(run: Run, action: Action, prepared: Prepared, actor: Actor, *, renamed: bool) -> Permit:
     """The recorded refusal. Asked for under another step it counts as one more call, so that the loop ends (F094)."""
-    refusal = Refusal(action.reason_code or "not_applied", action.error_field)
+    sentence = sightings.said_of(action)
+    refusal = Refusal(action.reason_code or "not_applied", action.error_field, sentence)
     if not renamed or run.state in gate.CLOSED_TO_CALLS:
         return answers.deny(prepared, refusal)
     if gate.times_refused(action) >= prepared.facts.definition.manifest.budgets.max_same_answers:

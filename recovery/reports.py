@@ -120,7 +120,7 @@ def answer(run: Run, action: Action, definition: Definition) -> Reported:
         result = vault.unseal(definition.keys, action.sealed_result) if action.sealed_result else None
         return Reported(answer="result", result=result, **common)
     if action.state in ("refused_permanent", "rejected"):
-        error = messages.error_for_model(reason, field=action.error_field)
+        error = messages.error_for_model(reason, field=action.error_field, detail=sightings.said_of(action))
         return Reported(
             answer="error", error=fallbacks.name_in(error, definition.tools.get(action.tool), reason), **common
         )

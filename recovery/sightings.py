@@ -10,8 +10,10 @@ from typing import Any
 from steadyhand.contract import MAX_KEPT_BYTES, Observation
 from steadyhand.manifest import Tool
 
+from recovery.rules import error_names
 from recovery.rules.classify import Classified
 from runs import redact
+from runs.models import Action
 
 _HEADERS_KEPT = ("content-type", "retry-after", "date", "location", "x-request-id", "idempotent-replayed")
 # An exception's text was written for a log: whose mail address it holds helps nobody to decide.
@@ -33,6 +35,19 @@ def kept(observation: Observation, tool: Tool) -> dict[str, Any]:
 def noted(observation: Observation, tool: Tool, found: Classified) -> dict[str, Any]:
     """What came back, and how it was read: the provider's own code, a delay that was ignored, a clock that is off."""
     return kept(observation, tool) | ({"note": found.detail} if found.detail else {})
+
+
+def said_of(action: Action) -> str:
+    """A sentence with the code of the rule that refused this call; only there does the model need one."""
+    code = code_of(action) if action.reason_code == "business_rule_violation" else ""
+    return f"The provider's code for it is {code}." if code else ""
+
+
+def code_of(action: Action) -> str:
+    """The provider's own code of its last refusal, empty where it gave none that looks like one."""
+    seen = action.tries.order_by("-number").values_list("observation", flat=True).first() or {}
+    declared = seen.get("code") if seen.get("declared") == "business_rule" else None
+    return error_names.shown(declared, *error_names.codes(seen.get("body")))
 
 
 def _body(text: str, tool: Tool) -> Any:

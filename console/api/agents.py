@@ -36,10 +36,17 @@ from steadyhand.contract import (
 from console.api.bodies import Body
 from console.api.bodies import read as read_body
 from console.api.parsing import Fault, Refused
-from recovery import intake
+from recovery import cautions, intake
 
 router = Router()
 Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+class Warned(Strict):
+    """Something that the manifest may declare and that will not do what it seems to."""
+
+    field: str
+    remedy: str
 
 
 class Registered(Strict):
@@ -48,6 +55,7 @@ class Registered(Strict):
     workflow_id: str
     name: str
     version: int
+    warnings: list[Warned] | None = None
 
 
 class AgentRequest(HttpRequest):
@@ -75,9 +83,13 @@ def asked(request: HttpRequest, *known: str) -> None:
 
 @router.put("/workflows/{name}", response={201: Registered, 200: Registered}, summary="Register a workflow")
 def register(request: AgentRequest, name: Name, manifest: Annotated[Manifest, Body]) -> HttpResponse:
-    """201 for a new version, 200 when this manifest is registered already. Every fault of a manifest is reported."""
+    """201 for a new version, 200 when this manifest is registered already. Every fault of a manifest is reported, and
+    under `warnings` what is sound and will not do what it seems to."""
     workflow, created = intake.register_workflow(request.auth, name, manifest, request_id=request.request_id)
-    told = Registered(workflow_id=str(workflow.id), name=workflow.name, version=workflow.version)
+    warnings = [Warned(field=field, remedy=remedy) for field, remedy in cautions.of(manifest)]
+    told = Registered(
+        workflow_id=str(workflow.id), name=workflow.name, version=workflow.version, warnings=warnings or None
+    )
     return answer(told, 201 if created else 200)
 
 

@@ -69,7 +69,9 @@ def answer_for(request: HttpRequest, error: Exception) -> HttpResponse:
             response = problem(401)
             response.headers["WWW-Authenticate"] = 'Bearer realm="steadyhand"'
             return response
-        case NotFound() | Http404():
+        case NotFound():
+            return problem(404, detail=str(error))
+        case Http404():
             return problem(404)
         case Conflict():
             return problem(409, detail=str(error))

@@ -9,8 +9,7 @@ from console.builders.evidence import words_of
 from console.builders.record import Record
 from console.looks import Look
 from console.pages.common import Answer
-from recovery.models import HumanTask
-from recovery.panel import Panel
+from recovery.panel import STOPPED, Panel
 from recovery.rules import messages, policy
 from runs.models import Action, Attempt, Evidence
 
@@ -30,15 +29,17 @@ NEEDS_INPUT = "user_input_required"
 def three(panel: Panel, record: Record, action: Action | None, answer: str) -> list[Answer]:
     """`answer` is what the task's call (or its run) changed."""
     return [
-        _failed(panel.task, record, action),
+        _failed(panel, record, action),
         _changed(panel, record, action, answer),
         _retry(panel, record, action),
     ]
 
 
-def _failed(task: HumanTask, record: Record, action: Action | None) -> Answer:
+def _failed(panel: Panel, record: Record, action: Action | None) -> Answer:
+    task = panel.task
     if action is None:
-        return Answer("What failed", Look("idle", "hand", messages.title(task.reason_code)), _run_facts(record))
+        look = Look("idle", "hand", messages.title(task.reason_code))
+        return Answer("What failed", look, _stop_facts(panel, record) or _run_facts(record))
     tries = record.tries(action)
     if not tries:
         said = f"{action.tool}: {_lower(messages.title(task.reason_code))}"
@@ -51,6 +52,14 @@ def _failed(task: HumanTask, record: Record, action: Action | None) -> Answer:
     tried = f"attempt {last.number} of {record.run.max_attempts}, {sent} {words.clock(last.dispatched_at)}"
     facts = ", ".join(filter(None, [amount, f"step `{action.step}`", tried]))
     return Answer("What failed", look, f"{facts}. The tool said: “{told(last)}”" if told(last) else f"{facts}.")
+
+
+def _stop_facts(panel: Panel, record: Record) -> str:
+    """Who stopped it, which switch and why, and at which call; empty for any other question."""
+    if panel.task.reason_code != STOPPED:
+        return ""
+    step = f" It was about to call `{record.run.failed_step}`." if record.run.failed_step else ""
+    return f"{panel.situation.stopped or 'The switch was lifted since'}.{step}"
 
 
 def _run_facts(record: Record) -> str:
@@ -67,10 +76,27 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
     if action is None:
         said = words.effects(len(record.standing), len(record.undone))
         return Answer("Did anything change?", look, f"Effects of this run: {said}.")
-    return Answer("Did anything change?", look, _last_fact(record.facts(action), record.tries(action), answer))
+    facts, tries = record.facts(action), record.tries(action)
+    said = _items(record, action) or _last_fact(facts, tries, answer, reads=action.effect == "read")
+    return Answer("Did anything change?", look, said)
 
 
-def _last_fact(facts: list[Evidence], tries: list[Attempt], answer: str) -> str:
+_ENDS = {
+    "succeeded": "Done", "compensated": "Taken back", "refused_permanent": "Refused",
+    "refused_transient": "Refused for now",
+}  # fmt: skip
+
+
+def _items(record: Record, action: Action) -> str:
+    """The items of a call that carried many, by what became of each; empty for any other call."""
+    ends: dict[str, list[str]] = {}
+    for item in record.actions:
+        if item.role == "item" and item.parent_id == action.pk:
+            ends.setdefault(_ENDS.get(item.state, "Unknown"), []).append(item.step.removeprefix(f"{action.step}:"))
+    return " ".join(f"{end}: {', '.join(names)}." for end, names in ends.items()).replace("`", "'")
+
+
+def _last_fact(facts: list[Evidence], tries: list[Attempt], answer: str, *, reads: bool) -> str:
     probes = [fact for fact in facts if fact.kind == "probe"]
     if probes:
         made, last = words.plural(len(probes), "look-up"), probes[-1]
@@ -81,6 +107,8 @@ def _last_fact(facts: list[Evidence], tries: list[Attempt], answer: str) -> str:
         return "No look-up has been made yet."
     if answer == "yes":
         return "Proven by the provider's reply."
+    if reads:
+        return "It only reads, so it changed nothing."
     seen = {attempt.observed for attempt in tries}
     if seen <= {"not_sent"}:
         return "Nothing was sent." if not tries else "Nothing left the agent's machine, each try is proven not sent."
@@ -98,6 +126,8 @@ def _input_words(action: Action | None, record: Record) -> str:
 
 def _retry(panel: Panel, record: Record, action: Action | None) -> Answer:
     question = "Is retry safe?"
+    if action is not None and action.state == "approved":
+        return Answer(question, looks.APPROVED, "It is approved, and is sent once the agent proposes it again.")
     if panel.task.reason_code == "approval_required" and not panel.situation.settled:
         return Answer(question, looks.RETRY_SAFE["after_approval"], "Nothing was sent yet. It waits for an approval.")
     if panel.task.reason_code == NEEDS_INPUT and not panel.situation.settled:

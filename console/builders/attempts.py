@@ -68,6 +68,13 @@ def told(attempt: Attempt) -> str:
     return said if len(said) <= MOST_TOLD else f"{said[: MOST_TOLD - 1]}…"
 
 
+def broken_by(attempt: Attempt) -> str:
+    """The type of the exception that ended the tool's own code; empty where it was none."""
+    seen: dict[str, Any] = attempt.observation or {}
+    named = str(seen.get("exc_type") or "").replace("`", "'")
+    return f"The tool's own code raised {named}" if seen.get("kind") == "exception" and named else ""
+
+
 def missing(action: Action, attempt: Attempt | None) -> str:
     """The field that the requester has to fill in or change; empty where nobody named one."""
     seen: dict[str, Any] = (attempt.observation or {}) if attempt else {}
@@ -84,7 +91,13 @@ def bytes_words(attempt: Attempt) -> str:
 
 
 def _said(attempt: Attempt, look: Look) -> str:
-    reasons = {"provider_rate_limited": "rate limited", "business_rule_violation": "refused by a rule"}
+    reasons = {
+        "provider_rate_limited": "rate limited",
+        "business_rule_violation": "refused by a rule",
+        "provider_unavailable": "the provider failed",
+        "partial_effect": "a part is done",
+        "async_pending": "accepted, its end is open",
+    }
     if attempt.observed == "ok_valid":
         return "valid reply"
     return reasons.get(attempt.reason_code or "", look.word.lower())
@@ -106,8 +119,12 @@ def _row(record: Record, action: Action, attempt: Attempt, worker: str) -> Attem
         dispatched_at=attempt.dispatched_at,
         latency_ms=attempt.latency_ms,
         left=max(record.run.max_attempts - action.attempts, 0) if last and action.settled_at is None else None,
-        note=f"asks for {words.lasting(asked)}" if asked else told(attempt) or bytes_words(attempt),
+        note=f"asks for {words.lasting(asked)}" if asked else _note(attempt),
     )
+
+
+def _note(attempt: Attempt) -> str:
+    return told(attempt) or broken_by(attempt) or bytes_words(attempt)
 
 
 def _next(action: Action, last: bool) -> tuple[str, datetime | None]:

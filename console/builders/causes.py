@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import CharField, Count, F, Max, Min, Q, QuerySet, Sum
-from django.db.models.functions import Cast
+from django.contrib.postgres.aggregates import ArrayAgg, BoolAnd
+from django.db.models import BooleanField, CharField, Count, F, Func, Max, Min, Q, QuerySet, Sum
+from django.db.models.functions import Cast, JSONObject
 
 from console.builders import changed
 from recovery.models import HumanTask
@@ -22,6 +22,17 @@ UNDECLARED = Q(action__effect="write", value_minor__isnull=True)
 HELD = Q(state__in=("claimed", "awaiting_approval"))
 """Tasks in somebody's hands, also while a second person is asked."""
 Cause = tuple[uuid.UUID, str, str, str]
+
+
+class LooksUp(Func):
+    """Whether a manifest declares a look-up for a tool; asked in the list's own statement."""
+
+    function = "jsonb_path_exists"
+    arg_joiner = ", '$.tools[*] ? (@.name == $tool && @.reconcile != null)'::jsonpath, "
+    output_field = BooleanField()
+
+
+CAN_LOOK = LooksUp(F("run__workflow__manifest"), JSONObject(tool=F("tool")))
 
 
 @dataclass
@@ -41,6 +52,8 @@ class Heap:
     claimers: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     one_id: uuid.UUID | None = None
+    reads: bool = True
+    looks_up: bool = True
 
     @property
     def key(self) -> str:
@@ -59,6 +72,8 @@ class Heap:
         self.version = max(self.version, row["newest"])
         self.claimers |= {name for name in row["claimers"] if name}
         self.changed |= set(row["answers"])
+        self.reads = self.reads and bool(row["reads"])
+        self.looks_up = self.looks_up and bool(row["looks_up"])
         self.one_id = uuid.UUID(row["one_id"])
 
 
@@ -71,7 +86,7 @@ def title_of(reason: str, tool: str) -> str:
 def heaps(tasks: QuerySet[HumanTask], limit: int) -> list[Heap]:
     """The causes of these tasks, the most consequential first, then the most urgent; in one statement."""
     rows = (
-        tasks.annotate(answer=changed.of_task())
+        tasks.annotate(answer=changed.of_task(), can_look=CAN_LOOK)
         .values(*CAUSE, "currency")
         .annotate(
             n=Count("pk"),
@@ -83,6 +98,8 @@ def heaps(tasks: QuerySet[HumanTask], limit: int) -> list[Heap]:
             claimed=Count("pk", filter=HELD),
             silent=Count("pk", filter=UNDECLARED),
             newest=Max("version"),
+            reads=BoolAnd(Q(action__effect="read")),
+            looks_up=BoolAnd("can_look"),
             claimers=ArrayAgg("claimed_by__name", filter=HELD, distinct=True, default=[]),
             answers=ArrayAgg("answer", distinct=True),
             one_id=Min(as_text("pk")),
@@ -104,7 +121,8 @@ def members(tasks: QuerySet[HumanTask], heap: Heap, *, limit: int, after: str = 
     if last is not None:
         later = Q(due_at__gt=last["due_at"]) | Q(due_at=last["due_at"], pk__gt=last["pk"])
         rows = rows.filter(Q(consequence__lt=last["consequence"]) | Q(consequence=last["consequence"]) & later)
-    rows = rows.annotate(answer=changed.of_task(), effect=F("action__effect")).select_related("run", "claimed_by")
+    rows = rows.annotate(answer=changed.of_task(), effect=F("action__effect"), can_look=CAN_LOOK)
+    rows = rows.select_related("run", "claimed_by")
     return list(rows.order_by("-consequence", "due_at", "pk")[:limit])
 
 

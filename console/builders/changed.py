@@ -16,6 +16,7 @@ RANK = ("conflict", "unknown", "partly", "yes", "undone", "no")
 def of_action(at: str = "") -> Case:
     """What an action changed; `at` is the path to it ("action__" from a task)."""
     tried = Attempt.objects.filter(action=OuterRef(f"{at}pk"))
+    done_in_part = Q(Exists(Action.objects.filter(parent=OuterRef(f"{at}pk"), role="item", state="succeeded")))
     open_question = Q(Exists(tried.filter(Q(observed__in=UNSETTLED) | Q(observed__isnull=True))))
     return Case(
         _when(Q(**{f"{at}effect": "read"}), "no"),
@@ -25,6 +26,7 @@ def of_action(at: str = "") -> Case:
         _when(Q(**{f"{at}state__in": PROVEN_STATES}), "yes"),
         _when(Q(**{f"{at}settled_at__isnull": False}) | Q(**{f"{at}verdict": "absent_final"}), "no"),
         _when(Q(**{f"{at}verdict__in": ("partial", "partial_final")}), "partly"),
+        _when(done_in_part, "partly"),
         _when(open_question, "unknown"),
         default=Value("no"),
         output_field=CharField(),
@@ -35,6 +37,7 @@ def of_task() -> Case:
     """What the call of a task changed; for a task about the run itself, what the whole run did."""
     run_effects = Effect.objects.filter(run=OuterRef("run")).exclude(action__role="undo")
     run_unknown = Action.objects.filter(run=OuterRef("run"), effect="write", settled_at__isnull=True, attempts__gt=0)
+    run_unknown = run_unknown.exclude(state="partial_final")
     about_run = Q(action__isnull=True)
     return Case(
         _when(about_run & Q(Exists(run_unknown)), "unknown"),

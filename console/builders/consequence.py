@@ -24,6 +24,8 @@ BUTTONS = {
     "attest": "Attest now",
     "compensate": "Undo it now",
     "cancel": "Cancel the run now",
+    "confirm": "Confirm the statement",
+    "doubt": "Reject the statement",
 }
 _WORST = {
     "approve": ("The call is sent and its outcome stays unknown, until a look-up settles it.", "warn"),
@@ -47,6 +49,8 @@ _AGREE = {
     "attest_alone": "Nobody. The amount is below the threshold of this workflow.",
     "compensate": "A second person for each undo above the threshold of this workflow.",
     "cancel": "Nobody. Stopping is always allowed.",
+    "confirm": "Nobody. You are the second person; whoever attested it may not confirm it.",
+    "doubt": "Nobody. One doubt is enough.",
 }
 _CHAIN = {
     "reconcile": ("A worker asks", "The answer is proven or not"),
@@ -61,11 +65,15 @@ _CHAIN = {
     "attest_alone": ("It counts as evidence",),
     "compensate": ("Each effect is undone", "Each undo is proven or not"),
     "cancel": ("The run ends",),
+    "confirm": ("It counts as evidence",),
+    "doubt": ("The task goes back to the queue",),
 }
 
 
-def _said(verb: Verb) -> str:
-    """A word that counts at once has its own words."""
+def said(seen: Seen, verb: Verb) -> str:
+    """The verb by what it comes to: a word that counts at once, and a second word on a statement, send no call."""
+    if seen.panel.statement is not None and verb.name in ("approve", "reject"):
+        return {"approve": "confirm", "reject": "doubt"}[verb.name]
     return "attest_alone" if (verb.name, verb.rule) == ("attest", ALONE) else verb.name
 
 
@@ -82,12 +90,26 @@ def worst(seen: Seen, verb: Verb) -> tuple[str, str]:
     return _WORST.get(verb.name) or (_ends(seen), "warn")
 
 
-def agree(verb: Verb) -> str:
-    return _AGREE[_said(verb)]
+def button(seen: Seen, verb: Verb) -> str:
+    return BUTTONS.get(said(seen, verb)) or BUTTONS[verb.name]
 
 
-def chain(verb: Verb) -> list[Look]:
-    steps = [looks.PENDING.saying(step) for step in _CHAIN[_said(verb)]]
+def agree(seen: Seen, verb: Verb) -> str:
+    named = said(seen, verb)
+    without = named in _BY_THRESHOLD and not _threshold(seen)
+    return _NO_THRESHOLD if without else _AGREE[named]
+
+
+_BY_THRESHOLD = ("replay", "retry", "attest_alone")
+_NO_THRESHOLD = "Nobody. This workflow declares no threshold above which a second person is needed."
+
+
+def _threshold(seen: Seen) -> bool:
+    return seen.record.definition.manifest.value_threshold_minor is not None
+
+
+def chain(seen: Seen, verb: Verb) -> list[Look]:
+    steps = [looks.PENDING.saying(step) for step in _CHAIN[said(seen, verb)]]
     return [looks.REQUESTED.saying("You request"), *steps]
 
 

@@ -17,6 +17,8 @@ _EVIDENCE_KINDS = ("look_started", "outcome_unknown", "late_look", "late_report"
 _QUIET = ("rule", "timer")
 
 _WORDS = {
+    "item": "Item `{step}` {end}",
+    "partial": "`{step}`: a part of it happened, and which is known",
     "opened": "Run opened",
     "permitted": "`{step}` dispatched",
     "succeeded": "`{step}` proven",
@@ -57,6 +59,9 @@ _WORDS = {
 }
 
 
+_ITEM_ENDS = {"succeeded": "is done", "refused_permanent": "was refused", "refused_transient": "was refused for now"}
+
+
 def lines(events: list[Event]) -> list[HistoryRow]:
     """The newest few for the right column."""
     return [_line(event) for event in events[:SHORT]]
@@ -82,7 +87,8 @@ def kind_of(event: Event) -> str:
 def words_of(event: Event) -> str:
     """Who did what, with the reason that was recorded."""
     said = _verb(event) or _WORDS.get(event.kind, event.kind.replace("_", " ").capitalize())
-    text = said.format(step=event.data.get("step") or (event.action.step if event.action else "the call"))
+    text = said.format(step=event.data.get("step") or (event.action.step if event.action else "the call"),
+                       end=_ITEM_ENDS.get(event.to_state, "has no known end"))  # fmt: skip
     who = f"{event.actor}: " if event.actor_kind == "person" and _verb(event) else ""
     reason = event.reason.rstrip(".")
     return f"{who}{text}{'. ' + reason if reason else ''}."

@@ -29,6 +29,16 @@ log = logging.getLogger(__name__)
 MAX_GROUPS = 200
 MAX_ROWS = 25
 
+_NOTHING_HAPPENED = ("external_outcome_resolved", "credentials_invalid", "credentials_revoked")
+"""With nothing changed besides: the same call may be sent once the question is answered."""
+_NOTHING = {
+    "mine": "You hold no task",
+    "unowned": "Every open task is held by somebody",
+    "unknown": "No write is unknown",
+    "approval": "Nothing waits for an approval",
+    "letters": "No dead letter waits",
+    "breaching": "No task is past its time",
+}
 RECOMMENDED = {"external_outcome_unknown": "reconcile", "postcondition_unproven": "reconcile"}
 
 
@@ -149,7 +159,7 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
         tool=tool or "the run",
         workflow=workflow,
         changed=looks.ANYTHING_CHANGED[answer],
-        retry=retry_look(answer, reason, tool),
+        retry=retry_look(answer, reason, tool, reads=heap.reads, looks_up=heap.looks_up),
         count=heap.count,
         at_risk=words.sums(heap.amounts),
         first_seen_at=heap.first,
@@ -165,7 +175,7 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
     )
 
 
-def retry_look(answer: str, reason: str, tool: str) -> Look:
+def retry_look(answer: str, reason: str, tool: str, *, reads: bool, looks_up: bool) -> Look:
     """The short form of "is retry safe" for a list; the task's page asks the rules about its own evidence."""
     if reason == "approval_required":
         return looks.RETRY_SAFE["after_approval"]
@@ -173,9 +183,11 @@ def retry_look(answer: str, reason: str, tool: str) -> Look:
         return looks.RETRY_SAFE["after_input"]
     if not tool or answer in ("yes", "undone"):
         return looks.RETRY_SAFE["nothing_to_retry"]
-    if answer == "unknown":
+    if reads:
+        return looks.RETRY_SAFE["yes"]
+    if answer == "unknown" and looks_up:
         return looks.RETRY_SAFE["check_first"]
-    return looks.RETRY_SAFE["yes" if reason == "external_outcome_resolved" else "no"]
+    return looks.RETRY_SAFE["yes" if reason in _NOTHING_HAPPENED else "no"]
 
 
 def _claim_single(visit: Visit, heap: Heap) -> Verb | None:
@@ -197,7 +209,7 @@ def _why_no_claim(visit: Visit, tenant_id: uuid.UUID, claimer: str) -> str:
 def _shared_verb(visit: Visit, heap: Heap, opened: str) -> Verb | None:
     """The one action that helps every task of this cause, for somebody whose role includes it."""
     name = RECOMMENDED.get(heap.cause[2], "")
-    if not name or not visit.may(name, heap.cause[0]):
+    if not name or not heap.looks_up or not visit.may(name, heap.cause[0]):
         return None
     several = heap.count > 1
     url = opened if several else reverse(name, args=[heap.one_id])
@@ -228,12 +240,13 @@ def _opened(
 def row(visit: Visit, task: HumanTask) -> Row:
     """One task of an open cause."""
     answer: str = task.answer  # type: ignore[attr-defined]
+    reads, can_look = task.effect == "read", bool(task.can_look)  # type: ignore[attr-defined]
     return Row(
         number=words.number(task.number),
         title=words.title(task.run.intent),
         url=reverse("task", args=[task.pk]),
         changed=looks.ANYTHING_CHANGED[answer],
-        retry=retry_look(answer, task.reason_code, task.tool),
+        retry=retry_look(answer, task.reason_code, task.tool, reads=reads, looks_up=can_look),
         at_risk=words.sums([(task.value_minor, task.currency)]),
         last_seen_at=task.opened_at,
         sla=Sla(task.opened_at, task.due_at),
@@ -304,7 +317,7 @@ def _empty(visit: Visit, address: Address, counts: dict[str, int]) -> Empty:
         )
     all_url = Address(filters.queue_view("all"), address.tenant).to()
     others = words.plural(counts["all"], "open task")
-    return Empty(f"Nothing in {address.view.label.lower()}.", f"{others} without this filter. {checked}",
+    return Empty(f"{_NOTHING[address.view.name]}.", f"{others} without this filter. {checked}",
                  Link("Show all", all_url))  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +40,7 @@ def of(record: Record, action: Action | None) -> Scope:
 def arguments(action: Action) -> list[tuple[str, str]]:
     """The redacted arguments as field and text, in their order; nested values in short form."""
     held: Any = action.arguments
-    return [(str(name), _plain(value)) for name, value in held.items()] if isinstance(held, dict) else []
+    return [(str(name), plain(value)) for name, value in held.items()] if isinstance(held, dict) else []
 
 
 def _granted(scope: dict[str, Any]) -> str:
@@ -79,8 +80,9 @@ def _exceeds(run: Run, action: Action | None) -> tuple[Look, str]:
     return looks.EXCEEDS["nothing"], "Checked before dispatch"
 
 
-def _plain(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value) if isinstance(value, (dict, list)) else str(value)
+def plain(value: Any) -> str:
+    """A value as it travels: text as it is, anything else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 

@@ -120,7 +120,8 @@ def _filled(template: str, action: Action, known: dict[str, str]) -> str:
 def _undoable(seen: Seen) -> list[Effect]:
     """The effects that stand and have a registered undo, the latest first."""
     actions = {action.pk: action for action in seen.record.actions}
-    found = [one for one in seen.record.standing if (tool := seen.record.tool(actions[one.action_id])) and tool.compensate]
+    tools = ((one, seen.record.tool(actions[one.action_id])) for one in seen.record.standing)
+    found = [one for one, tool in tools if tool is not None and tool.compensate]
     return sorted(found, key=lambda effect: effect.pk, reverse=True)
 
 

@@ -20,16 +20,17 @@ from runs.querysets import TenantQuerySet
 
 MOST_SHOWN = 100
 SCOPES = {
-    "everything": "Everything of the tenant",
     "workflow": "One workflow",
     "tool": "One tool",
     "connector": "One connector",
     "run": "One run",
+    "everything": "Everything of the tenant",
 }
+"""The widest stands last: nobody stops a whole tenant by leaving a form as it was."""
 MODES = {
-    "halt": "Halt: nothing leaves; runs go on where they were once it is lifted",
-    "drain": "Drain: runs that are open now may finish, later ones wait",
-    "quarantine": "Quarantine: each run that asks is handed to a person",
+    "halt": "Halt: nothing leaves until it is lifted",
+    "drain": "Drain: open runs may finish, later ones wait",
+    "quarantine": "Quarantine: each run goes to a person",
 }
 
 
@@ -60,6 +61,11 @@ def page(visit: Visit, *, typed: Typed, flashes: list[Flash]) -> StopsPage:
     )
 
 
+def named(stop: Stop) -> str:
+    """What a switch stops, with its name as code."""
+    return f"{SCOPES[stop.scope]} `{stop.name.replace('`', '')}`" if stop.name else SCOPES[stop.scope]
+
+
 def rows_of(visit: Visit) -> TenantQuerySet[Stop]:
     """The switches of the tenants in view, the newest first."""
     return Stop.objects.filter(tenant_id__in=visit.scope).select_related("by", "lifted_by").order_by("-id")
@@ -81,7 +87,7 @@ def _row(visit: Visit, stop: Stop, typed: Typed) -> StopRow:
     return StopRow(
         stop_id=str(stop.pk),
         state=looks.look("stop", "standing" if standing else "lifted" if stop.lifted_at else "ended"),
-        what=f"{SCOPES[stop.scope]} `{stop.name.replace('`', '')}`" if stop.name else SCOPES[stop.scope],
+        what=named(stop),
         mode=MODES[stop.mode].partition(":")[0],
         reason=stop.reason,
         by=stop.by.name,

@@ -93,7 +93,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         recommended_sentence=_recommendation(seen.panel, recommended),
         verbs=buttons,
         request=waiting.request(visit, seen.panel, record, seen.action),
-        letter=waiting.letter(seen.panel),
+        letter=waiting.letter(seen.panel, record),
         scope=scope.of(record, seen.action),
         effects=ledger.rows(record),
         totals=ledger.totals(record),

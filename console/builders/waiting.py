@@ -10,10 +10,11 @@ from steadyhand.paths import MISSING, dig
 from console import looks
 from console.access import Visit
 from console.builders import scope, words
+from console.builders.attempts import came_back
 from console.builders.record import Record
 from console.pages.task import Letter, LetterTry, Request
 from recovery.panel import Panel
-from runs.models import Action
+from runs.models import Action, Attempt
 
 
 def request(visit: Visit, panel: Panel, record: Record, action: Action | None) -> Request | None:
@@ -35,33 +36,41 @@ def request(visit: Visit, panel: Panel, record: Record, action: Action | None) -
     )
 
 
-def letter(panel: Panel) -> Letter | None:
+def letter(panel: Panel, record: Record) -> Letter | None:
     """The record of a call that used all its tries."""
     found = panel.letter
     if found is None:
         return None
+    seen = {attempt.number: attempt for attempt in record.attempts.get(found.action_id, [])}
     asked: dict[str, Any] = found.request.get("arguments") or {}
     return Letter(
         state=looks.look("dead_letter", found.state),
         failure=found.failure_class,
         generation=found.generation,
-        request=[(str(name), str(value)) for name, value in asked.items()],
-        tries=[_try(one) for one in found.attempts],
+        request=[(str(name), scope.plain(value)) for name, value in asked.items()],
+        tries=[_try(one, seen.get(one["number"])) for one in found.attempts],
         completed=[str(step) for step in found.completed_effects],
         owner=found.owner.name if found.owner else found.owner_team,
-        next_action=found.next_action,
+        next_action=_NEXT.get(found.state, found.next_action),
         recorded_at=found.recorded_at,
     )
 
 
-def _try(one: dict[str, Any]) -> LetterTry:
-    look = looks.look("attempt", one["observed"] or "dispatched")
-    said = ", ".join(str(part) for part in (one["status"], one["reason_code"]) if part)
-    return LetterTry(
-        one["number"], datetime.fromisoformat(one["at"]), f"{look.word} ({said})" if said else look.word, one["layer"]
-    )
+_NEXT = {
+    "replay_requested": "The replay is granted: the agent sends the call once it is resumed.",
+    "replaying": "The replay is under way; its answer appears here.",
+    "recovered": "Nothing is left to do: the call was recovered.",
+    "discarded": "Nothing is left to do: the letter was discarded.",
+}
+
+
+def _try(one: dict[str, Any], attempt: Attempt | None) -> LetterTry:
+    """In the words of the attempts' own table."""
+    look = came_back(attempt) if attempt else looks.look("attempt", one["observed"] or "dispatched")
+    said = f"{look.word} ({one['reason_code']})" if one["reason_code"] else look.word
+    return LetterTry(one["number"], datetime.fromisoformat(one["at"]), said, one["layer"])
 
 
 def _shown(arguments: Any, path: str) -> str:
     found = dig(arguments, path)
-    return "not given" if found is MISSING else str(found)
+    return "not given" if found is MISSING else scope.plain(found)

@@ -25,6 +25,8 @@ def card(case: Case, record: Record) -> Worlds | None:
     if case.evidence.observation not in _OPEN or not case.known.tries or policy.surely_nothing(case.evidence):
         return None
     view = _View(case, record)
+    if case.evidence.verdict == "partial_final":
+        return Worlds(case.action.tool, "It is proven that a part of it happened", view.only_a_part())
     return Worlds(case.action.tool, view.probe(), [view.never(), view.happened(), view.in_progress(), view.partial()])
 
 
@@ -34,7 +36,9 @@ class _View:
     def __init__(self, case: Case, record: Record) -> None:
         self.case = case
         self.tool: Tool = case.tool
-        self.looks = [fact for fact in record.facts(case.action) if fact.kind == "probe"]
+        facts = record.facts(case.action)
+        self.looks = [fact for fact in facts if fact.kind == "probe"]
+        self.parts = [fact for fact in facts if fact.verdict in ("partial", "partial_final")]
         self.last = record.tries(case.action)[-1]
         self.final_at: datetime | None = case.final_at
         self.can_look = case.evidence.reconcilable
@@ -90,10 +94,21 @@ class _View:
             proof=words.clock(self.final_at) if self.final_at else "no bound is declared",
         )
 
-    def partial(self) -> World:
-        parts = [
-            f"Look-up at {words.clock(fact.started_at)}: {fact.fact}" for fact in self._said("partial", "conflict")
+    def only_a_part(self) -> list[World]:
+        """Nothing is left open: a part is proven, so the other three are not what happened."""
+        names = ("Never happened", "Happened, reply lost", "Still in progress")
+        out = [World(name, looks.WORLD["ruled_out"], proof_label="", ruled_out=True) for name in names]
+        return [*out, World("Partial", looks.WORLD["proven"], pro=self._parts(), proof_label="")]
+
+    def _parts(self) -> list[str]:
+        """What speaks for a part: said by a look, or by the reply itself where it names its items."""
+        return [
+            f"{'Look-up' if fact.kind == 'probe' else 'Reply'} at {words.clock(fact.started_at)}: {fact.fact}"
+            for fact in [*self.parts, *self._said("conflict")]
         ]
+
+    def partial(self) -> World:
+        parts = self._parts()
         compared = self.tool.reconcile.look.match if self.tool.reconcile and self.tool.reconcile.look else {}
         none = [] if parts else ["Nothing seen so far points to it"]
         return World(

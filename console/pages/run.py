@@ -36,7 +36,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One state passed: its wire name, when it was entered and how many seconds were spent there; nothing is spent in a `final` one."""
+    """One state passed: its wire name, when it was entered and how many seconds were spent there.
+
+    Nothing is spent in a `final` one.
+    """
 
     state: str
     look: Look

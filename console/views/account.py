@@ -27,7 +27,7 @@ BACKEND = "allauth.account.auth_backends.AuthenticationBackend"
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def first_admin(request: HttpRequest, token: str) -> HttpResponse:
-    """Shown and answered only while the link is good and nobody can sign in; all others get the same 404."""
+    """Shown and answered only while the link is good and there is no admin; all others get the same 404."""
     if not invitation.is_open(token):
         return _closed(request)
     form = FirstAdminForm(request.POST or None)
@@ -50,8 +50,8 @@ class SignIn(LoginView):
 
 def _closed(request: HttpRequest) -> HttpResponse:
     """The same answer for every link that is not good, whoever made it up."""
-    exists = invitation.somebody_exists()
-    ask = "Somebody can sign in already: ask an admin for an account."
+    exists = invitation.an_admin_exists()
+    ask = "There is an admin already: ask an admin for an account."
     again = ask if exists else "Print a new one with manage.py invite_admin on the machine that runs Steadyhand."
     problem = {
         "title": "This link was used or is too old",

@@ -25,7 +25,11 @@ def queue(request: HttpRequest, visit: Visit) -> HttpResponse:
         address,
         live=live.live(_news_url(address, since), etag(visit, version, since), visit),
         counts=counts,
-        flashes=[*filters.unread(request.GET, filters.QUEUE_KNOWS), *flashes.of(request)],
+        flashes=[
+            *filters.stops_notice(visit, counts["stops"]),
+            *filters.unread(request.GET, filters.QUEUE_KNOWS),
+            *flashes.of(request),
+        ],
     )
     current = "Unknown writes" if address.view.name == "unknown" else "Queue"
     return frame.show(request, visit, "task/list.html", page, current=current, counts=counts)

@@ -43,7 +43,7 @@ def set_stop(request: HttpRequest) -> HttpResponse:
         stop = switches.set_stop(access.person_of(request), tenant_id, **told, request_id=access.request_id(request))
     except switches.Refused as refused:
         return _refused(request, form, refused)
-    flashes.leave(request, "info", "Recorded: a stop is set.", build.SCOPES[stop.scope])
+    flashes.leave(request, "info", "Recorded: a stop is set.", build.named(stop))
     return _back()
 
 

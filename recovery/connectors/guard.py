@@ -10,7 +10,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
@@ -32,21 +32,34 @@ class Target:
 
 def check(url: str, *, allow_hosts: list[str]) -> Target:
     """The pinned target for a URL. Raises Forbidden."""
+    parts, host, port = named(url, allow_hosts=allow_hosts)
+    if _is_trusted(host, port):
+        return Target(url, parts.netloc, {})
+    address = _public_address(host, port)
+    literal = f"[{address}]" if ":" in address else address
+    pinned = parts._replace(netloc=f"{literal}:{port}").geturl()
+    return Target(pinned, parts.netloc.rpartition("@")[2], {"sni_hostname": host})
+
+
+def named(url: str, *, allow_hosts: list[str]) -> tuple[SplitResult, str, int]:
+    """A URL whose host may be asked by its name, with host and port; no name is resolved. Raises Forbidden."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as wrong:
         raise Forbidden("The look-up's address cannot be read.") from wrong
-    if f"{host}:{port}" in settings.TRUSTED_ENDPOINTS:
-        return Target(url, parts.netloc, {})
+    if _is_trusted(host, port):
+        return parts, host, port
     if parts.scheme != "https":
-        raise Forbidden(f"{host} would be asked without encryption; use https.")
+        trust = f"for a test, start the console with TRUSTED_ENDPOINTS={host}:{port}"
+        raise Forbidden(f"{host} would be asked without encryption; use https, or, {trust}.")
     if host not in {allowed.lower() for allowed in allow_hosts}:
         raise Forbidden(f"{host} is not among the connector's allow_hosts.")
-    address = _public_address(host, port)
-    literal = f"[{address}]" if ":" in address else address
-    pinned = parts._replace(netloc=f"{literal}:{port}").geturl()
-    return Target(pinned, parts.netloc.rpartition("@")[2], {"sni_hostname": host})
+    return parts, host, port
+
+
+def _is_trusted(host: str, port: int) -> bool:
+    return f"{host}:{port}" in settings.TRUSTED_ENDPOINTS
 
 
 def is_public(text: str) -> bool:

@@ -154,6 +154,8 @@ def attest(at: Situation) -> Verb:
         return blocked("attest", "look", "a check is under way; its answer comes first.")
     if surely_nothing(at.evidence):
         return blocked("attest", "settled", "it is certain already that nothing happened.")
+    if at.evidence.verdict == "partial_final":
+        return blocked("attest", "5e", "it is certain that only a part happened; neither answer would be true.")
     if at.evidence.verdict == "conflict":
         return blocked("attest", "1", "the records contradict each other; one more word would not settle that.")
     sentence = "You state with the provider's reference what happened"

@@ -21,6 +21,8 @@ _CODE_PATHS = (
     "errors.0.extensions.code", "error.status", "reason", "status", "state",
 )  # fmt: skip
 _FIELD_PATHS = ("error.field", "field", "error.param", "param", "errors.0.field", "errors.0.param")
+MAX_PARTS = 5
+_SHOWN = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{1,39}")
 _CODE = re.compile(r"[\w.:/\-]{1,100}")
 _FAMILIES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("key", re.compile(r"idempoten\w*_(body_|payload_|request_|key_|parameter_)*"
@@ -71,6 +73,15 @@ def codes(body: Any) -> Iterator[str]:
         value = dig(body, path)
         if value is not MISSING and isinstance(value, (str, int)) and not isinstance(value, bool):
             yield str(value)
+
+
+def shown(*found: Any) -> str:
+    """The first text that looks like a code, for the model and for people: a short word, never prose."""
+    return next((text for text in found if isinstance(text, str) and _looks_like_a_code(text)), "")
+
+
+def _looks_like_a_code(text: str) -> bool:
+    return _SHOWN.fullmatch(text) is not None and _plain(text).count("_") < MAX_PARTS
 
 
 def field_in(body: Any) -> str:

@@ -107,7 +107,7 @@ _SUGGEST: dict[str, list[str]] = {
     "unsupported_operation": ["use one of the tools that were offered"],
     "policy_denied": ["tell the requester that this is not permitted"],
     "permission_denied": ["tell the requester that this is not permitted"],
-    "business_rule_violation": ["tell the requester which rule refused it"],
+    "business_rule_violation": ["tell the requester that the provider's rules refuse it"],
     "resource_not_found": ["check the identifier with the requester"],
     "precondition_failed": ["read the current state again", "then propose a new call that fits it"],
     "unexpected_redirect": ["tell the requester that the provider could not be reached as expected"],
@@ -154,6 +154,19 @@ _FOR_MODEL: dict[str, str] = {
     "external_outcome_unknown": "It is not known whether an earlier call took effect. "
     "Say neither that it did nor that it did not.",
 }
+
+
+_RAISED = "A person may raise it; the run is resumed after that. Do not say that it was done, nor that it was not."
+_FOR_MODEL |= {
+    reason: f"{TITLES[reason]}. {_RAISED}"
+    for reason in (
+        "budget_exhausted", "turn_budget_exhausted", "tool_call_budget_exhausted", "time_budget_exhausted",
+        "token_budget_exhausted", "cost_budget_exhausted",
+    )
+}  # fmt: skip
+_FOR_MODEL["not_applied"] = "This call is closed and is not made again as it stands."
+_SUGGEST["not_applied"] = ["ask the requester whether it is still wanted"]
+_FOR_MODEL["stopped_by_operator"] = "An operator stopped this. Do not say that it was done, nor that it was not."
 
 
 # Never that a call was not carried out: only a proof may say so, and a reason code is none (I14).

@@ -40,5 +40,5 @@ def pages(question: Question) -> str | None:
     if question.irreversible:
         return "A write that cannot be undone may or may not have happened."
     if question.reason_code in UNKNOWN and not question.answers_later:
-        return "A write may or may not have happened, and its look-ups are used up."
+        return "A write may or may not have happened, and nothing will tell by itself."
     return None

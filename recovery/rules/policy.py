@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from recovery.rules import authority
 from recovery.rules.decide import Action, NextAction, decide
+from recovery.rules.evidence import Evidence
 from recovery.rules.situation import LABELS, Situation, Verb, allowed, barred, blocked, clock, surely_nothing
 
 __all__ = ["ACTING", "LABELS", "Situation", "Verb", "clock", "find", "retry_safe", "shown", "surely_nothing", "verbs"]
@@ -51,10 +52,24 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
         )
     if answer.action in (Action.PROBE, Action.WAIT):
         return "check_first", "It could happen twice. A look-up has to settle it first.", answer.rule
+    if at.evidence.effect == "read":
+        return "yes", _read_again(at, answer), answer.rule
     if surely_nothing(at.evidence):
         why = _WHY_NOT_AGAIN.get(answer.reason, "it may not be sent again")
         return "no", f"Nothing happened, but {why}.", answer.rule
-    return "no", "Nothing proves that it would not happen twice.", answer.rule
+    return "no", _why_not(at.evidence), answer.rule
+
+
+def _read_again(at: Situation, answer: NextAction) -> str:
+    why = _WHY_NOT_AGAIN.get(answer.reason, "")
+    more = "; a replay gives it one more" if at.letter in authority.LETTER_OPEN else ""
+    return f"It only reads, so nothing can happen twice{f', but {why}' if why else ''}{more}."
+
+
+def _why_not(evidence: Evidence) -> str:
+    if evidence.verdict == "partial_final":
+        return "Only a part of it happened; the whole call sent again would do that part twice."
+    return "Nothing proves that it would not happen twice."
 
 
 _NOT_APPROVED = "It waits for an approval; nothing is sent before that."
@@ -106,6 +121,8 @@ def _retry(at: Situation) -> Verb:
         return blocked("retry", "settled", "no call is open, so there is nothing to send.")
     if at.check_under_way:
         return blocked("retry", "look", "a check is under way; its answer comes first.")
+    if at.letter in ("replay_requested", "replaying"):
+        return blocked("retry", "letter", "a replay is granted already; the agent sends the call once it is resumed.")
     answer = decide(at.evidence._replace(gate="open"))
     if answer.action is not Action.RETRY or at.awaiting_approval:
         _, sentence, rule = retry_safe(at)
@@ -129,6 +146,8 @@ def _resume(at: Situation) -> Verb:
         return bar
     if not at.run_open or at.run_state == "cancelling":
         return blocked("resume", "run", "the run has ended.")
+    if at.stopped:
+        return blocked("resume", "stop", f"{at.stopped}; it is lifted first.")
     if at.rolling_back:
         return blocked("resume", "run", "the run is being undone; it does not go on forward.")
     if at.open_calls == 1 and at.evidence is not None and not at.settled and surely_nothing(at.evidence):

@@ -51,6 +51,7 @@ class Situation:
     attested        the statement that waits for a second person's word, `attester` whether it is this person's own.
     fired           the ceiling that stopped the run, `topped_up` the one that was raised before, if any.
     letter          the state of the dead letter behind the task.
+    stopped         the switch that would stop this run again, who set it and why; empty where none stands.
     rolling_back    whether undoing was ordered before.
     undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.
     """
@@ -86,6 +87,7 @@ class Situation:
     rolling_back: bool = False
     undoable: int = 0
     doubtful: int = 0
+    stopped: str = ""
 
 
 @dataclass(frozen=True)

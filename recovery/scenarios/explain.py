@@ -15,8 +15,16 @@ def lines(run_id: uuid.UUID, tenant_id: uuid.UUID) -> Iterator[str]:
     """One line an event, seconds after the first; then how it ended."""
     found = seen.read(run_id, tenant_id, [])
     start = found.events[0]["at"]
-    yield from (_line(event, start) for event in found.events)
+    told = [(event["at"], _line(event, start)) for event in found.events]
+    told += [(fact["at"], _learned(fact, start)) for fact in found.facts]
+    yield from (line for _, line in sorted(told, key=lambda one: one[0]))
     yield from _end(found)
+
+
+def _learned(fact: dict[str, Any], start: datetime) -> str:
+    """What was found out, in its own sentence: it says why a look failed."""
+    seconds = (fact["at"] - start).total_seconds()
+    return f"{seconds:10.1f} s  {fact['source']}  {fact['verdict']}  {fact['step']}  {fact['fact']}"[:400]
 
 
 def _line(event: dict[str, Any], start: datetime) -> str:
@@ -29,7 +37,8 @@ def _line(event: dict[str, Any], start: datetime) -> str:
 
 
 def _end(found: Seen) -> Iterator[str]:
-    yield f"ends {found.outcome}/{found.reason} at {found.failed_step}"
+    at = f" at {found.failed_step}" if found.failed_step else ""
+    yield f"ends {found.outcome}/{found.reason}{at}" if found.ended else f"goes on: {found.state}{at}"
     yield f"effects {found.effects}; states {found.states}"
     for task in found.tasks:
         word = "open" if task["open"] else "resolved"

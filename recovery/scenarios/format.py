@@ -82,9 +82,45 @@ def load(path: Path) -> Scenario:
     if not isinstance(plain, dict):
         raise BadScenario(f"{path.name} holds no object")
     try:
+        _check(plain)
         return _scenario(plain)
-    except (KeyError, TypeError, ValueError) as wrong:
-        raise BadScenario(f"{path.name}: {wrong!r} is missing or cannot be read") from wrong
+    except BadScenario as wrong:
+        raise BadScenario(f"{path.name}: {wrong}") from wrong
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
+        raise BadScenario(f"{path.name} has a field of another form than docs/scenarios.md says") from wrong
+
+
+def _check(plain: dict[str, Any]) -> None:
+    """Raises BadScenario for the first part that is missing, or of a kind that nobody can play."""
+    for name, kind, words in _NEEDED:
+        if name not in plain:
+            raise BadScenario(f"{name} is missing: add {words}")
+        if not isinstance(plain[name], kind):
+            raise BadScenario(f"{name} has to be {words}")
+    if not (plain.get("tenant") or plain.get("tenants")):
+        raise BadScenario("tenant is missing: add a name")
+    for index, line in enumerate(plain["events"]):
+        _check_event(f"events.{index}", line)
+
+
+def _check_event(place: str, line: Any) -> None:
+    if not isinstance(line, dict):
+        raise BadScenario(f"{place} has to be an object")
+    if not isinstance(line.get("t"), (int, float)):
+        raise BadScenario(f"{place}.t has to be a number of seconds after the start")
+    if line.get("type") not in KNOWN:
+        raise BadScenario(f"{place}.type {line.get('type')} is not known: use one of {', '.join(KNOWN)}")
+
+
+_NEEDED: tuple[tuple[str, type, str], ...] = (
+    ("id", str, "a text"),
+    ("workflow", str, "a text"),
+    ("intent", str, "a text"),
+    ("started_at", str, "a time with its offset from UTC"),
+    ("tools", list, "a list of tools"),
+    ("events", list, "a list of events"),
+    ("expect", dict, "an object that says what is right"),
+)
 
 
 def folder(path: Path) -> list[Path]:
@@ -118,8 +154,7 @@ def _scenario(plain: dict[str, Any]) -> Scenario:
 
 
 def _event(index: int, line: dict[str, Any]) -> Event:
-    if line["type"] not in KNOWN:
-        raise ValueError(f"events.{index}.type {line['type']}")
+    _check_event(f"events.{index}", line)
     return Event(index, float(line["t"]), line["type"], line)
 
 
@@ -165,9 +200,12 @@ def _name(said: Any) -> str:
 
 def moment(text: str) -> datetime:
     """A time with its zone."""
-    found = datetime.fromisoformat(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as wrong:
+        raise BadScenario(f"{text} is no time: write it like 2026-05-04T08:00:00Z") from wrong
     if found.tzinfo is None:
-        raise ValueError(f"{text} names no time zone")
+        raise BadScenario(f"{text} names no time zone: write it like 2026-05-04T08:00:00Z")
     return found
 
 

@@ -40,6 +40,9 @@ class Seen:
     may_send: list[str]
     events: list[dict[str, Any]]
     surfaces: dict[str, str]
+    state: str = ""
+    ended: bool = True
+    facts: list[dict[str, Any]] = field(default_factory=list)
     sends: dict[str, int] = field(default_factory=dict)
     sends_of_step: dict[str, int] = field(default_factory=dict)
     moments: dict[int, Moment] = field(default_factory=dict)
@@ -83,6 +86,9 @@ def read(run_id: uuid.UUID, tenant_id: uuid.UUID, model_saw: list[str]) -> Seen:
             may_send=[action.step for action in actions if _goes_again(action, run)],
             events=events,
             surfaces=_surfaces(run, tasks, events, document.customer_message or "", model_saw),
+            state=run.state,
+            ended=run.ended_at is not None,
+            facts=_facts(run),
         )
 
 
@@ -126,6 +132,13 @@ def _event(event: Event) -> dict[str, Any]:
         "reason": event.reason,
         "data": event.data,
     }
+
+
+def _facts(run: Run) -> list[dict[str, Any]]:
+    """What was learned of the calls of a run, in the order in which it was recorded."""
+    rows = Evidence.objects.filter(run=run).order_by("recorded_at")
+    kept = rows.values_list("recorded_at", "source", "verdict", "action__step", "fact")
+    return [dict(zip(("at", "source", "verdict", "step", "fact"), row, strict=True)) for row in kept]
 
 
 def _surfaces(

@@ -162,6 +162,10 @@ def _check_name(scope: str, name: str) -> Run | None:
         if found is None or name != str(found.pk):
             raise Refused("there is no such run.", "name")
         return found
+    if not name:
+        raise Refused(f"name the {scope} that is to be stopped.", "name")
+    if scope == "workflow" and name not in names(scope):
+        raise Refused("no workflow of that name is registered.", "name")
     if name not in names(scope):
         raise Refused(f"no workflow declares such a {scope}.", "name")
     return None

@@ -19,6 +19,8 @@ from steadyhand.repeats import SentTwice, guarded
 
 log = logging.getLogger("steadyhand")
 _STARTED = ".send_request_headers.started"
+BUGS = (TypeError, NameError, AttributeError, LookupError, ArithmeticError, ImportError, AssertionError, SyntaxError)
+"""What code raises about itself; a provider that fails raises something else."""
 Request = tuple[str, str, bytes]
 
 
@@ -157,7 +159,14 @@ async def perform(tool: Tool, arguments: dict[str, Any], call: Call, invoke: Inv
         except BaseException as error:
             value, interrupt = error, None if isinstance(error, Exception) else error
     call.extra_sends += sends.stopped if sends is not None else 0
+    _tell_of_a_bug(value, call)
     return _seen(value, call, started), interrupt
+
+
+def _tell_of_a_bug(value: Any, call: Call) -> None:
+    """A mistake in the tool's own code is told here, once, with its place: the record keeps only what it was."""
+    if isinstance(value, BUGS) and call.attempt == 1:
+        log.error("run %s: %s broke off by a mistake in its own code", call.run_id, call.tool, exc_info=value)
 
 
 def _on_time(function: ToolFunction, arguments: dict[str, Any], call: Call) -> Any:

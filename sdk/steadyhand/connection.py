@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -31,6 +32,7 @@ from steadyhand.reports import deliver
 from steadyhand.transport import Transport, options
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
+log = logging.getLogger("steadyhand")
 
 
 class Work(TypedDict):
@@ -112,7 +114,10 @@ class Connection(ABC):
 
     async def _register(self, name: str, manifest: Manifest | dict[str, Any]) -> dict[str, Any]:
         document = manifest if isinstance(manifest, dict) else manifest.model_dump(mode="json", exclude_unset=True)
-        return await self._means.transport.put(f"/workflows/{name}", document)
+        told = await self._means.transport.put(f"/workflows/{name}", document)
+        for warning in told.get("warnings") or ():
+            log.warning("workflow %s: %s: %s", name, warning.get("field"), warning.get("remedy"))
+        return told
 
     async def _events(self, after: str | None, limit: int) -> EventPage:
         return await self._means.transport.get("/events", EventPage, after=after, limit=limit)

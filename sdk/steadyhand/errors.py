@@ -81,7 +81,8 @@ class Problem(SteadyhandError):
         self.detail = detail
         self.errors = errors or []
         faults = "; ".join(f"{e.get('field', '')}: {e.get('remedy', '')}" for e in self.errors)
-        super().__init__(". ".join(part for part in (f"{status} {title}", detail, faults) if part))
+        parts = (f"{status} {title}", detail.removesuffix("."), faults)
+        super().__init__(". ".join(part for part in parts if part))
 
 
 class ToolSignal(Exception):

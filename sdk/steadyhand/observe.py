@@ -105,6 +105,7 @@ def _declared(signal: ToolSignal, latency_ms: int) -> Observation:
         signal,
         latency_ms,
         declared=signal.declared,
+        code=clean(code, 80) if (code := getattr(signal, "code", None)) else None,
         declared_field=clean(signal.field, 200) if signal.field else None,
         retry_after=clean(asked, 100) if asked else None,
     )

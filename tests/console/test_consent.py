@@ -209,7 +209,7 @@ def test_a_dead_letter_shows_its_history_and_what_is_left(letter: Case, sign_in:
     page = said(sign_in("omar").get(address(letter)))
     for part in ("Dead letter", "Recorded", "Generation 1", "billing-support", "Every try", "provider_rate_limited"):
         assert part in page
-    assert re.search(r"3 \d\d:\d\d:\d\d Refused for now \(429, provider_rate_limited\)", page)
+    assert re.search(r"3 \d\d:\d\d:\d\d 429 rate limited \(provider_rate_limited\)", page)
 
 
 def test_a_replay_permits_one_more_try_and_a_second_click_none(letter: Case, sign_in: SignIn) -> None:

@@ -23,7 +23,8 @@ VERBS = sorted(
 VERBS.remove("live")
 PAGES = ["/tasks/{task}/", "/tasks/{task}/live/", "/runs/{run}/", "/runs/{run}/live/"]
 MARKS = {"version": "1", "evidence_hash": "0" * 64, "key": uuid.uuid4().hex}
-FORM = {**MARKS, "reason": "x", "reason_code": "other", "text": "x", "reference": "x", "outcome": "absent", "amount": "1"}
+MORE = {"reason": "x", "reason_code": "other", "text": "x", "reference": "x", "outcome": "absent", "amount": "1"}
+FORM = {**MARKS, **MORE}
 
 
 @pytest.fixture

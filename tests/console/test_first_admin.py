@@ -154,3 +154,13 @@ def test_a_sign_in_before_anybody_exists_points_at_the_link(client: Client) -> N
     page = client.get("/accounts/login/").content.decode()
     assert "Nobody can sign in yet." not in page
     assert page.index('class="btn fill"') < page.index('id="passkey_login"')
+
+
+def test_somebody_who_was_added_first_does_not_use_up_the_link(client: Client, link: str) -> None:
+    factories.make_person("ada", factories.make_tenant("nordlicht-energie"), "support")
+    refused = client.post(link, FORM)
+    assert refused.status_code == 422
+    said = refused.content.decode()
+    assert "There is a tenant of that name already" in said
+    assert "manage.py add_person makes them an admin" in said
+    assert client.post(link, {**FORM, "tenant": "Harbor", "email": "eve@people.example"}).status_code == 302

@@ -1,11 +1,10 @@
-"""The first admin's link: one use, one day, and only while nobody can sign in."""
+"""The first admin's link: one use, one day, and only while there is no admin."""
 
 import io
 import threading
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import connection, transaction
 
@@ -13,10 +12,11 @@ from console import invitation
 from console.embedded.errors import Trouble
 from console.models import Invitation
 from runs.querysets import database_now
+from tests import factories
 
 
-def person() -> None:
-    get_user_model().objects.create_user(email="ada@example.org", name="Ada", password="a long enough phrase")
+def person(role: str = "admin") -> None:
+    factories.make_person("ada", factories.make_tenant("north"), role)
 
 
 @pytest.mark.django_db
@@ -58,12 +58,20 @@ def test_a_made_up_link_is_nothing(token: str) -> None:
 
 
 @pytest.mark.django_db
-def test_no_link_once_somebody_exists() -> None:
+def test_no_link_once_there_is_an_admin() -> None:
     token = invitation.issue()
     person()
     assert not invitation.redeem(token)
-    with pytest.raises(Trouble, match="ask an admin"):
+    with pytest.raises(Trouble, match="There is an admin already"):
         invitation.issue()
+
+
+@pytest.mark.django_db
+def test_the_link_stays_good_while_only_others_were_added() -> None:
+    token = invitation.issue()
+    person("support")
+    assert invitation.is_open(token)
+    assert invitation.redeem(token)
 
 
 @pytest.mark.django_db

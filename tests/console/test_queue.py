@@ -137,7 +137,7 @@ def test_each_tab_holds_its_own_tasks_and_says_how_many(house: House, sign_in: S
 def test_a_task_past_its_due_time_is_breaching(house: House, sign_in: SignIn) -> None:
     factories.unknown_credit(house.agent)
     alice = sign_in("alice")
-    assert "Nothing in breaching." in text(alice, "/?view=breaching")
+    assert "No task is past its time." in text(alice, "/?view=breaching")
     factories.advance_clock(hours=2)
     html = text(alice, "/?view=breaching")
     assert "Breached 1 h" in html

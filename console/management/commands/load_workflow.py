@@ -9,6 +9,7 @@ from steadyhand.identity import BadInput
 
 from console.api.parsing import Fault
 from console.management import desk, manifests
+from recovery import cautions
 from runs import definitions, record, wall
 from runs.models import Tenant, Workflow
 
@@ -30,6 +31,8 @@ class Command(desk.DeskCommand):
             raise manifests.told(file, [Fault(wrong.field, wrong.remedy)]) from wrong
         said = "is registered" if created else "was registered already, and did not change"
         self.stdout.write(f"{name}, version {workflow.version} of {tenant.name}, {said}.\n")
+        for field, remedy in cautions.of(manifest):
+            self.stdout.write(f"Warning: {field}: {remedy}.\n")
 
 
 def _register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, bool]:

@@ -89,11 +89,17 @@ def _environment(plan: Plan) -> dict[str, str]:
     if plan.demo:
         environment |= {
             # Runs of an earlier start look things up where they were told to then.
-            "TRUSTED_ENDPOINTS": ",".join(f"127.0.0.1:{port}" for port in plan.sandbox_ports),
+            "TRUSTED_ENDPOINTS": ",".join(_trusted(plan)),
             "STEADYHAND_URL": plan.address,
             "SANDBOX_URL": plan.sandbox_address,
         }
     return environment
+
+
+def _trusted(plan: Plan) -> list[str]:
+    """What was asked for beside the sandboxes of this demo."""
+    sandboxes = [f"127.0.0.1:{port}" for port in plan.sandbox_ports]
+    return sandboxes + [one for one in settings.TRUSTED_ENDPOINTS if one not in sandboxes]
 
 
 def _log(where: Places) -> Callable[[str, str], None]:

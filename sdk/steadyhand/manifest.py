@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
+from typing_extensions import Self
 
 from steadyhand import promises
 from steadyhand.promises import Broken, Place
@@ -246,7 +247,7 @@ class Tool(Part):
 
     @model_validator(mode="wrap")
     @classmethod
-    def promises_fit_together(cls, data: Any, build: ModelWrapValidatorHandler[Tool]) -> Tool:
+    def promises_fit_together(cls, data: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
         return _with_faults(cls, data, build, promises.broken)
 
 
@@ -307,7 +308,7 @@ class Manifest(Part):
 
     @model_validator(mode="wrap")
     @classmethod
-    def names_resolve(cls, data: Any, build: ModelWrapValidatorHandler[Manifest]) -> Manifest:
+    def names_resolve(cls, data: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
         return _with_faults(cls, data, build, promises.loose)
 
     def tool(self, name: str) -> Tool | None:

@@ -57,7 +57,8 @@ _ID = re.compile(
 )
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
 _WORD = re.compile(r"[\w+/=\-]{32,}")
-_NAME = re.compile(r"(?:(?:[A-Z]?[a-z]+|[A-Z]+)?\d*[\-_/+=]+)*(?:[A-Z]?[a-z]+|[A-Z]+)?\d*")
+_PART = r"(?:[A-Z]?[a-z]+|[A-Z]+)?\d*(?:[a-z]+\d*)?"
+_NAME = re.compile(rf"(?:{_PART}[\-_/+=]+)*{_PART}")
 _MARK = re.compile(r"\[redacted \w+\]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 

@@ -222,6 +222,7 @@ def test_a_card_beside_other_words_is_hidden_though_they_look_like_ids() -> None
     "name",
     [
         "charges-basic/steadyhand-basic-drop-n-123456789",
+        "charges-basic/steadyhandbasiclat12345678n17",
         "billing/order-4711-2026-11-30-retry-2-eu-west-1",
         "resolve_billing_case/INV-20931/customer_8841/3",
     ],

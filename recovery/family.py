@@ -20,8 +20,6 @@ from runs.record import Actor
 from runs.states import RUN_OPEN
 
 DEEPEST = 5
-# No sum is larger: it stays above any ceiling, and still fits its column.
-MAX_COUNTED = 2**61
 _AHEAD = ("turns", "tool_calls")
 
 
@@ -92,7 +90,8 @@ def _asks(name: str, more: int) -> bool:
 
 def _add(ancestor: Run, units: dict[str, int]) -> None:
     if any(units.values()):
-        sums = {name: max(0, min(getattr(ancestor, name) + more, MAX_COUNTED)) for name, more in units.items()}
+        most = budgets.MAX_COUNTED
+        sums = {name: max(0, min(getattr(ancestor, name) + more, most)) for name, more in units.items()}
         Run.objects.filter(pk=ancestor.pk).update(**sums)
         ancestor.refresh_from_db()
 

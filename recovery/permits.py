@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import F
 from steadyhand.contract import Permit
 
-from recovery import answers, escalation, gate, leases, parts, refusals, settle, view
+from recovery import answers, escalation, gate, leases, parts, proposal, refusals, settle, view
 from recovery import case as cases
 from recovery.proposal import Prepared, Refusal
 from recovery.rules import messages
@@ -90,7 +90,7 @@ def _first(run: Run, prepared: Prepared, actor: Actor) -> Permit:
     if refusal is not None:
         return refusals.hold_back(run, None, prepared, refusal, actor)
     if gate.needs_care(prepared):
-        return _await_approval(run, refusals.write_action(run, prepared, "proposed"), prepared, actor)
+        return _await_approval(run, proposal.write_action(run, prepared, "proposed"), prepared, actor)
     return _begin(run, None, prepared, actor)
 
 
@@ -154,7 +154,7 @@ def _begin(run: Run, action: Action | None, prepared: Prepared, actor: Actor) ->
     above = refusals.count_call(run, actor)
     if above is not None:
         return refusals.escalate(run, above, prepared, actor)
-    return _grant(run, action or refusals.write_action(run, prepared, "proposed"), prepared, actor)
+    return _grant(run, action or proposal.write_action(run, prepared, "proposed"), prepared, actor)
 
 
 def _grant(run: Run, action: Action, prepared: Prepared, actor: Actor, *, generation: int = 1) -> Permit:

@@ -16,6 +16,8 @@ from recovery.rules import scope
 from recovery.rules.scope import currency_of
 from runs import redact, vault
 from runs.definitions import Definition, RunFacts
+from runs.ids import new_id
+from runs.models import Action, Run
 from runs.querysets import read_clock
 
 LEASE_GRACE_SECONDS = 15.0
@@ -124,3 +126,24 @@ def item_hash(definition: Definition, item: Any) -> str:
 def _value(tool: Tool, arguments: dict[str, Any]) -> int | None:
     value = dig(arguments, tool.value_field) if tool.value_field else None
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62 else None
+
+
+def write_action(run: Run, prepared: Prepared, state: str, **more: Any) -> Action:
+    """The prepared call as a row; `more` replaces what it would say by itself."""
+    own: dict[str, Any] = {
+        "action_id": prepared.action_id,
+        "step": prepared.step,
+        "tool": prepared.tool.name,
+        "tool_version": prepared.tool.version,
+        "effect": prepared.tool.effect,
+        "turn": run.turns,
+        "arguments_hash": prepared.arguments_hash,
+        "arguments": prepared.redacted,
+        "sealed_arguments": prepared.sealed,
+        "value_minor": prepared.value_minor,
+        "currency": prepared.currency,
+        "idempotency_key": prepared.key(),
+        "business_key": prepared.business_key,
+        "state": state,
+    }
+    return Action.objects.create(pk=new_id(), tenant_id=run.tenant_id, run=run, **(own | more))

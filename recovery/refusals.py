@@ -6,16 +6,14 @@ The run is locked by the caller. Also what both ways of a proposal share: counti
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from django.db.models import F
 from steadyhand.contract import Permit
 from steadyhand.manifest import Tool
 
-from recovery import answers, escalation, family, gate, settle, sightings
+from recovery import answers, escalation, family, gate, proposal, settle, sightings
 from recovery.proposal import Prepared, Refusal
 from runs import budgets, record
-from runs.ids import new_id
 from runs.models import Action, Attempt, Run
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -91,7 +89,7 @@ def _spend_call(run: Run, prepared: Prepared, actor: Actor) -> Permit | None:
 
 def _reject(run: Run, prepared: Prepared, refusal: Refusal, actor: Actor) -> Permit:
     """Write the refusal down: the action is over, the agent may propose something else (ruling 18)."""
-    action = write_action(
+    action = proposal.write_action(
         run,
         prepared,
         "rejected",
@@ -125,29 +123,6 @@ def hold_back(run: Run, action: Action | None, prepared: Prepared, refusal: Refu
     if refusal.suggested:
         return answers.deny(prepared, refusal)
     return refuse(run, action, prepared, refusal, actor)
-
-
-def write_action(run: Run, prepared: Prepared, state: str, **more: Any) -> Action:
-    return Action.objects.create(
-        pk=new_id(),
-        tenant_id=run.tenant_id,
-        run=run,
-        action_id=prepared.action_id,
-        step=prepared.step,
-        tool=prepared.tool.name,
-        tool_version=prepared.tool.version,
-        effect=prepared.tool.effect,
-        turn=run.turns,
-        arguments_hash=prepared.arguments_hash,
-        arguments=prepared.redacted,
-        sealed_arguments=prepared.sealed,
-        value_minor=prepared.value_minor,
-        currency=prepared.currency,
-        idempotency_key=prepared.key(),
-        business_key=prepared.business_key,
-        state=state,
-        **more,
-    )
 
 
 def lease_end(action: Action) -> datetime | None:

@@ -24,13 +24,13 @@ from steadyhand.contract import (
     Turn,
 )
 
-from recovery import callbacks, endings, lifecycle, reports, settle, turns
+from recovery import callbacks, endings, lifecycle, proposal, reports, settle, turns
 from recovery.answers import Conflict, NotFound
 from recovery.proposal import LEASE_GRACE_SECONDS, Prepared
 from recovery.rules.classify import Classified
 from recovery.story import ORIGIN, Bad, Story, call_of, open_run_of, prepared, run_of
 from runs import definitions, record
-from runs.ids import new_id, parse_id
+from runs.ids import parse_id
 from runs.models import Action, Attempt, Run
 from runs.states import RUN_OPEN, may_move
 
@@ -178,28 +178,12 @@ def _count_call(story: Story, run: Run) -> None:
 
 
 def _write_action(run: Run, prepared: Prepared, at: datetime, key: str) -> Action:
+    """It was made elsewhere, whatever our policy says of it: so it takes no piece of business for itself."""
     refusal = prepared.refusal
-    return Action.objects.create(
-        pk=new_id(),
-        tenant_id=run.tenant_id,
-        run=run,
-        action_id=prepared.action_id,
-        step=prepared.step,
-        tool=prepared.tool.name,
-        tool_version=prepared.tool.version,
-        effect=prepared.tool.effect,
-        turn=run.turns,
-        arguments_hash=prepared.arguments_hash,
-        arguments=prepared.redacted,
-        sealed_arguments=prepared.sealed,
-        value_minor=prepared.value_minor,
-        currency=prepared.currency,
-        idempotency_key=key,
-        state="proposed",
-        reason_code=refusal.reason if refusal else None,
-        error_field=refusal.field[:300] if refusal else "",
-        created_at=at,
-    )
+    return proposal.write_action(
+        run, prepared, "proposed", idempotency_key=key, business_key="", created_at=at,
+        reason_code=refusal.reason if refusal else None, error_field=refusal.field[:300] if refusal else "",
+    )  # fmt: skip
 
 
 def _sent_after_the_end(story: Story, run: Run, action: Action, at: datetime) -> bool:

@@ -14,9 +14,9 @@ from recovery import case as cases
 from recovery import escalation, undos
 from recovery.case import Case
 from recovery.endings import uncorrected_refusal
-from recovery.models import Decision
 from recovery.rules import assembly
 from recovery.rules.decide import Action as Answer
+from recovery.work import orders
 from runs import definitions, record
 from runs.models import Action, Run
 from runs.querysets import read_clock
@@ -138,7 +138,7 @@ def _ask(case: Case, reason: str, actor: Actor) -> Place:
 
 def _plan_look(case: Case) -> None:
     """An effect that is believed is counted before it is taken back (rule 6b): sooner than it would be otherwise."""
-    if Decision.objects.filter(action=case.action, state__in=("requested", "running")).exists():
+    if orders.under_way_since(case.action) is not None:
         return
     kept = assembly.final_look_kept_for(case.known)
     soon = max(case.now, kept) if kept else (case.now if case.action.looks == 0 else case.next_look_at())

@@ -18,9 +18,6 @@ from runs.querysets import read_clock
 from runs.record import Actor
 from runs.states import RUN_OPEN
 
-# No model uses that much: a sum that reaches it stays there, above any ceiling, and still fits its column.
-MAX_COUNTED = 2**61
-
 
 @dataclass(frozen=True)
 class Counted:
@@ -130,7 +127,7 @@ _COUNTERS = ("turns", *budgets.USAGE, *(f"reserved_{kind}" for kind in budgets.U
 
 def _sum(so_far: int, more: object) -> int:
     assert isinstance(more, int)  # noqa: S101  (counters are numbers)
-    return min(so_far + more, MAX_COUNTED)
+    return min(so_far + more, budgets.MAX_COUNTED)
 
 
 def _stopped(run: Run) -> TurnAnswer:

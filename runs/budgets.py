@@ -12,6 +12,8 @@ Unit = Literal["turn", "call"]
 
 USAGE = ("cost_minor", "input_tokens", "output_tokens")
 """What a turn uses, in the order in which its ceilings are named."""
+MAX_COUNTED = 2**61
+"""No sum is larger: one that reaches it stays there, above any ceiling, and still fits its column."""
 _NAME_OF = {
     "cost_minor": "cost_budget_exhausted",
     "input_tokens": "token_budget_exhausted",

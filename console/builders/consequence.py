@@ -8,7 +8,7 @@ from console.builders.record import answer_of
 from console.builders.task import Seen
 from console.looks import Look
 from recovery.rules import policy
-from recovery.rules.authority import ALONE
+from recovery.rules.authority import counts_alone
 from recovery.rules.policy import Verb
 from runs.models import Action
 
@@ -74,7 +74,8 @@ def said(seen: Seen, verb: Verb) -> str:
     """The verb by what it comes to: a word that counts at once, and a second word on a statement, send no call."""
     if seen.panel.statement is not None and verb.name in ("approve", "reject"):
         return {"approve": "confirm", "reject": "doubt"}[verb.name]
-    return "attest_alone" if (verb.name, verb.rule) == ("attest", ALONE) else verb.name
+    alone = verb.name == "attest" and counts_alone(seen.panel.situation)
+    return "attest_alone" if alone else verb.name
 
 
 def worst(seen: Seen, verb: Verb) -> tuple[str, str]:

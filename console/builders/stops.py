@@ -28,9 +28,9 @@ SCOPES = {
 }
 """The widest stands last: nobody stops a whole tenant by leaving a form as it was."""
 MODES = {
-    "halt": "Halt: nothing leaves until it is lifted",
-    "drain": "Drain: open runs may finish, later ones wait",
-    "quarantine": "Quarantine: each run goes to a person",
+    "halt": "Halt: nothing leaves",
+    "drain": "Drain: open runs go on",
+    "quarantine": "Quarantine: to a person",
 }
 
 

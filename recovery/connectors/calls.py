@@ -14,7 +14,7 @@ import httpx
 from steadyhand import observe
 from steadyhand.contract import MAX_REPLY_BYTES, Observation
 
-from recovery.connectors import guard
+from recovery.connectors import guard, line
 from recovery.connectors.base import Outgoing
 from recovery.connectors.templates import fill, filled, path_of, secret_of
 
@@ -38,7 +38,7 @@ def _exchange(outgoing: Outgoing, deadline: float) -> tuple[httpx.Response, bool
     target = guard.check(base + path_of(how.path, outgoing, whole=True), allow_hosts=outgoing.connector.allow_hosts)
     query = {name: str(fill(value, outgoing)) for name, value in how.query.items()}
     with (
-        httpx.Client(follow_redirects=False, trust_env=False, timeout=outgoing.timeout_seconds) as client,
+        line.client(outgoing.timeout_seconds) as client,
         client.stream(
             how.method, target.url, params=query, headers=_call_headers(outgoing, target.host),
             json=_call_body(outgoing), extensions=target.extensions,

@@ -13,7 +13,7 @@ import httpx
 from steadyhand.manifest import Look
 from steadyhand.paths import MISSING, dig
 
-from recovery.connectors import guard
+from recovery.connectors import guard, line
 from recovery.connectors.base import Finding, Question, failed
 from recovery.connectors.templates import fill, path_of, secret_of
 from recovery.rules import foreign
@@ -127,7 +127,7 @@ def _fetch(question: Question, look: Look) -> tuple[Any, bool]:
     }
     timeout = question.connector.timeout_seconds
     with (
-        httpx.Client(follow_redirects=False, trust_env=False, timeout=timeout) as client,
+        line.client(timeout) as client,
         client.stream("GET", target.url, params=query, headers=headers, extensions=target.extensions) as reply,
     ):
         if reply.status_code != 200:

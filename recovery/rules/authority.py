@@ -8,7 +8,6 @@ from __future__ import annotations
 from recovery.rules.decide import Action, decide
 from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, clock, surely_nothing
 
-ALONE = "alone"
 LETTER_OPEN = ("recorded", "in_review")
 LETTER_WORDS = {
     "replay_requested": "a replay was asked for already.",
@@ -160,7 +159,7 @@ def attest(at: Situation) -> Verb:
         return blocked("attest", "1", "the records contradict each other; one more word would not settle that.")
     sentence = "You state with the provider's reference what happened"
     if counts_alone(at):
-        return allowed("attest", ALONE, f"{sentence}; below the threshold your word counts at once.")
+        return allowed("attest", "attest", f"{sentence}; your word counts at once.")
     return allowed("attest", "attest", f"{sentence}; it counts once a second person confirms it.")
 
 

@@ -166,6 +166,9 @@ def _cancel(at: Situation) -> Verb:
     if not at.run_open or at.run_state == "cancelling":
         return blocked("cancel", "run", "the run has ended or is being cancelled.")
     write = at.evidence if at.evidence is not None and at.evidence.effect == "write" and not at.settled else None
+    if write is not None and write.verdict == "partial_final":
+        sentence = f"Stops everything not yet sent. The parts of {at.tool} that are proven stay and are listed."
+        return allowed("cancel", "F135", sentence)
     if write is not None and not surely_nothing(write):
         sentence = f"Stops everything not yet sent. {at.tool} stays unknown: its task stays open until it is settled."
         return allowed("cancel", "F135", sentence)

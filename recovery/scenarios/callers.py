@@ -41,12 +41,12 @@ def is_blocked(play: Play, event: Event) -> bool:
 
 
 def _holds_up(play: Play, agent: Agent, call: Call, event: Event) -> bool:
-    if call.state == "in_flight":
+    if call.stage == "in_flight":
         awaited = call.awaits.index if call.awaits is not None else -1
         if event.index > awaited:
             return True
         return event.type == "tool_call" and not _sent_before(play, event, awaited)
-    if call.state != "waiting":
+    if call.stage != "waiting":
         return False
     upcoming = play.world.upcoming(call.step)
     return upcoming is not None and upcoming.index < event.index and _goes_on(agent, call)

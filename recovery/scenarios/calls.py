@@ -14,13 +14,13 @@ from recovery.scenarios.format import Event
 
 @dataclass
 class Call:
-    """One call that the agent wants: `state` is waiting, in_flight or done."""
+    """One call that the agent wants: `stage` is waiting, in_flight or done."""
 
     event: Event
     step: str
     tool: str
     arguments: dict[str, Any]
-    state: str = "waiting"
+    stage: str = "waiting"
     retry_at: datetime | None = None
     seen: int | None = None
     permit: Permit | None = None

@@ -103,7 +103,7 @@ class Agent:
         try:
             permit = intake.propose(self.who, self.run_id, proposal, request_id="scenario")
         except (BadInput, intake.Conflict) as refused:
-            call.state = "done"
+            call.stage = "done"
             self.told.append(str(refused))
             return
         self._hear(permit.error)
@@ -111,20 +111,20 @@ class Agent:
             self.world.steps.setdefault(permit.action_id, call.step)
         if permit.answer == "execute":
             self._send(call, permit)
-        elif call.state != "in_flight":
+        elif call.stage != "in_flight":
             self._wait(call, permit)
 
     def _wait(self, call: Call, permit: Permit) -> None:
         run = self.run()
         waits = permit.answer == "wait" or (permit.answer == "stop" and run.state in RUN_OPEN)
-        call.state = "waiting" if waits else "done"
+        call.stage = "waiting" if waits else "done"
         asks_a_person = permit.error is not None and permit.error.code == "approval_required"
         # While a person, a look-up or a provider's message is awaited, the feed tells of the answer.
         awaited = asks_a_person or run.state == "verifying"
         call.retry_at, call.seen = None if awaited else permit.due_at, run.version
 
     def _send(self, call: Call, permit: Permit) -> None:
-        call.state, call.permit, call.retry_at = "in_flight", permit, None
+        call.stage, call.permit, call.retry_at = "in_flight", permit, None
         if call.tool == ASK:
             missing = str(call.event.get("field") or "question")[:200]
             asked = Observation(kind="exception", declared="needs_input", declared_field=missing)
@@ -200,13 +200,13 @@ class Agent:
             return
         waits = reported.answer in ("again", "suspend")
         again = reported.answer == "again"
-        call.state, call.retry_at = ("waiting" if waits else "done"), reported.due_at if again else None
+        call.stage, call.retry_at = ("waiting" if waits else "done"), reported.due_at if again else None
         call.seen = self.run().version
 
     def poke(self) -> None:
         """Propose again what may go on now: its time has come, or the feed says that the run is ready."""
         for call in self.calls if self.alive else ():
-            if call.state == "waiting" and self._is_time(call):
+            if call.stage == "waiting" and self._is_time(call):
                 self.propose(call)
 
     def _is_time(self, call: Call) -> bool:
@@ -217,7 +217,7 @@ class Agent:
 
     def again(self) -> None:
         """A runner comes back, or a queue hands the work out once more: everything unfinished is asked for again."""
-        for call in [call for call in self.calls if call.state != "done"]:
+        for call in [call for call in self.calls if call.stage != "done"]:
             self.propose(call)
 
     def lose(self) -> None:
@@ -225,14 +225,14 @@ class Agent:
         self.alive = False
         for call in self.in_flight():
             if call.awaits is None:
-                call.state, call.retry_at, call.seen = "waiting", None, self.run().version
+                call.stage, call.retry_at, call.seen = "waiting", None, self.run().version
 
     def next_at(self) -> datetime | None:
-        times = [call.retry_at for call in self.calls if call.state == "waiting" and call.retry_at and self.alive]
+        times = [call.retry_at for call in self.calls if call.stage == "waiting" and call.retry_at and self.alive]
         return min(times, default=None)
 
     def in_flight(self) -> list[Call]:
-        return [call for call in self.calls if call.state == "in_flight"]
+        return [call for call in self.calls if call.stage == "in_flight"]
 
     def run(self) -> Run:
         with wall.within(self.who.tenant_id):

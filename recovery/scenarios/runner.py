@@ -227,7 +227,7 @@ class Play:
         """Whether the agent would say that it is done: no lines left, nothing under way, and its run is its own."""
         agent = self.main
         ahead = any(event.type in HOLD_THE_END for event in self.script)
-        waiting = [call for call in agent.calls if call.state != "done"]
+        waiting = [call for call in agent.calls if call.stage != "done"]
         if self.lines or ahead or not agent.alive or waiting:
             return False
         return agent.run().state in ("planning", "executing")

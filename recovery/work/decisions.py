@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from django.db import IntegrityError
 
-from recovery import case as cases
 from recovery import panel
 from recovery.models import Decision, HumanTask
 from recovery.panel import Panel
@@ -21,8 +20,7 @@ from recovery.rules.decide import TABLE_VERSION
 from recovery.work import approvals, attestations, ceilings, desk, nudges, steering
 from recovery.work.wishes import Done, NoSuchTask, Order, Overtaken, ReasonMissing, Refused, Unusable
 from runs import record, redact, wall
-from runs.ids import new_id
-from runs.models import Action, Person
+from runs.models import Person
 from runs.querysets import read_clock
 from runs.record import Actor
 
@@ -100,29 +98,6 @@ def cancel(order: Order) -> Decision:
 def comment(order: Order) -> Decision:
     """Leave a note; it proves nothing and moves nothing."""
     return _decide("comment", order, desk.comment)
-
-
-def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
-    """A look that the clock asks for; None if one is already under way. The run is locked."""
-    case = cases.read(action.run, action)
-    if Decision.objects.filter(action=action, state__in=("requested", "running")).exists():
-        return None
-    decision = Decision.objects.create(
-        tenant_id=action.tenant_id,
-        run=action.run,
-        action=action,
-        verb="reconcile",
-        key=f"timer:{new_id()}",
-        by=None,
-        actor_kind=actor.kind,
-        reason="A look-up is due.",
-        rule=case.answer.rule,
-        table_version=TABLE_VERSION,
-        evidence_hash=assembly.hash_of(case.known),
-        snapshot=_plain(case.known),
-    )
-    nudges.after_commit(decision.pk, ring)
-    return decision
 
 
 def _decide(verb: str, order: Order, do: Do, *, ring: nudges.Ring | None = None) -> Decision:

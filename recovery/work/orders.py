@@ -1,4 +1,4 @@
-"""Ordering what the worker sends itself: an undo, or a call whose credential no agent holds."""
+"""Ordering what the worker does by itself: a look that is due, an undo, a call whose credential no agent holds."""
 
 from __future__ import annotations
 
@@ -49,20 +49,31 @@ def send_now(run: Run, action: Action, *, actor: Actor, ring: nudges.Ring) -> De
 
 
 def order_send(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
-    """The decision to send; None if one is under way. The run is locked. The row is the work."""
-    case = cases.read(action.run, action)
-    if Decision.objects.filter(action=action, state__in=("requested", "running")).exists():
+    """The decision to send; None if one is under way."""
+    reason = "The undo is next." if action.role == "undo" else "The worker makes this call."
+    return _order("send", action, reason, actor=actor, ring=ring)
+
+
+def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
+    """The decision to look, because the clock asks for it; None if one is under way."""
+    return _order("reconcile", action, "A look-up is due.", actor=actor, ring=ring)
+
+
+def _order(verb: str, action: Action, reason: str, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
+    """Tell the worker, unless it has been told already: the row is the work. The run is locked."""
+    if under_way_since(action) is not None:
         return None
+    case = cases.read(action.run, action)
     Action.objects.filter(pk=action.pk).update(due_at=None)
     decision = Decision.objects.create(
         tenant_id=action.tenant_id,
         run=action.run,
         action=action,
-        verb="send",
-        key=f"send:{new_id()}",
+        verb=verb,
+        key=f"{verb}:{new_id()}",
         by=None,
         actor_kind=actor.kind,
-        reason="The undo is next." if action.role == "undo" else "The worker makes this call.",
+        reason=reason,
         rule=case.answer.rule,
         table_version=TABLE_VERSION,
         evidence_hash=assembly.hash_of(case.known),

@@ -17,7 +17,7 @@ from recovery import case as cases
 from recovery import leases, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
-from recovery.work import approvals, decisions, nudges, orders
+from recovery.work import approvals, nudges, orders
 from runs import record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
@@ -114,8 +114,7 @@ def act_on_due(run: Run, action: Action, ring: nudges.Ring) -> None:
         return approvals.give_up_waiting(run, action)
     answer = cases.read(run, action).answer
     if answer.action is Answer.PROBE or action.state == "succeeded":
-        if decisions.order_look(action, actor=TIMER, ring=ring) is not None:
-            Action.objects.filter(pk=action.pk).update(due_at=None)
+        orders.order_look(action, actor=TIMER, ring=ring)
     elif answer.action is Answer.RETRY:
         if orders.send_now(run, action, actor=TIMER, ring=ring) is None:
             _announce(run, action)

@@ -60,6 +60,13 @@ def test_F049_nobody_is_asked_to_vouch_for_one_of_two_untruths(partial: Case, ho
     assert "only a part happened" in verbs["attest"].sentence
 
 
+def test_F135_the_cancel_of_a_partial_batch_does_not_call_it_unknown(partial: Case, house: House) -> None:
+    (verb,) = [one for one in panel(partial, house.people["omar"]).verbs if one.name == "cancel"]
+    assert verb.allowed
+    assert "that are proven stay" in verb.sentence
+    assert "unknown" not in verb.sentence
+
+
 def test_F049_after_a_cancel_nothing_is_in_question(partial: Case, house: House) -> None:
     cancel(partial)
     assert open_tasks(partial) == []

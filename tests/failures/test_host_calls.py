@@ -15,7 +15,19 @@ from runs.record import RULE
 from tests.factories import RESULTS, Case, advance_clock, finish, make_person, propose, reply, succeed
 from tests.failures.conftest import Opener
 from tests.failures.outside import LOST, REFUSED, Sends, script_sends
-from tests.recovery.stories import Looks, effects, kinds, look, open_tasks, press, standing, tries, waiting, work
+from tests.recovery.stories import (
+    Looks,
+    effects,
+    kinds,
+    look,
+    open_tasks,
+    present,
+    press,
+    standing,
+    tries,
+    waiting,
+    work,
+)
 
 CREDITED = reply(RESULTS["apply_credit"])
 KEYED: Any = {"kind": "key", "header": "Idempotency-Key", "retention_seconds": "unlimited"}
@@ -248,3 +260,18 @@ def test_F054_messages_in_the_wrong_order_do_nothing_out_of_turn(opened: Opener,
     worker.execute(send)
     worker.execute(look_up)
     assert (len(sends.sent), len(looks.asked)) == (1, 1)
+
+
+def test_a_look_that_the_contract_wants_at_once_is_ordered_by_the_workers_own_report(
+    opened: Opener, sends: Sends, looks: Looks
+) -> None:
+    """No sweep is needed between the send and the look that proves it."""
+    case = hosted(opened, proof="look", first_look_seconds=0)
+    propose(case)
+    (send,) = waiting(case.tenant.pk)
+    sends.say(CREDITED)
+    looks.say(present())
+    worker.execute(send)
+    (check,) = waiting(case.tenant.pk)
+    worker.execute(check)
+    assert effects(case) == ["apply_credit"]

@@ -10,8 +10,8 @@ from steadyhand.manifest import Connector, Look
 
 from recovery.connectors.base import Question
 from recovery.connectors.http import _json, judge
-from recovery.turns import MAX_COUNTED
 from runs import wall
+from runs.budgets import MAX_COUNTED
 from runs.models import Run
 from tests.factories import advance_clock, lose_the_reply, propose, reply, report, succeed, turn
 from tests.failures.conftest import Opener

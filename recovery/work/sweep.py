@@ -29,23 +29,30 @@ BATCH = 500
 AGENTS_TURN = ("planning", "executing", "recovering")
 NUDGE_AGAIN = timedelta(seconds=5)
 
+Work = Callable[[uuid.UUID, nudges.Ring], int]
+"""One step of a pass for one tenant; returns how many rows it handled."""
+Find = Callable[[], Iterable[uuid.UUID]]
+Handle = Callable[[Run, nudges.Ring], int]
+
 
 def sweep(*, ring: nudges.Ring) -> dict[str, int]:
-    """One pass over every tenant with something due; returns how many rows of each kind were handled."""
-    done = {"leases": 0, "due": 0, "claims": 0, "overrun": 0, "nudges": 0}
+    """One pass over every tenant with something due; returns how many rows each step handled."""
+    done = dict.fromkeys(STEPS, 0)
     for tenant_id in wall.due_tenants():
-        done["leases"] += _each_run(tenant_id, _runs_with_expired_leases, lambda run: leases.expire_of_run(run))
-        done["due"] += _each_run(tenant_id, _runs_with_due_actions, lambda run: _due_actions(run, ring))
-        done["claims"] += _each_run(tenant_id, _runs_with_decayed_claims, _decay_claims)
-        done["overrun"] += _each_run(tenant_id, _runs_out_of_time, _stop_overrun)
-        done["nudges"] += _nudge(tenant_id, ring)
+        for name, work in STEPS.items():
+            done[name] += work(tenant_id, ring)
     return done
 
 
-def _each_run(tenant_id: uuid.UUID, find: Callable[[], Iterable[uuid.UUID]], handle: Callable[[Run], int]) -> int:
-    with wall.within(tenant_id):
-        found = list(find())
-    return sum(_safely(tenant_id, run_id, handle) for run_id in found)
+def by_run(find: Find, handle: Handle) -> Work:
+    """A step over runs: `find` gives the ids of those with something due, `handle` gets each of them locked."""
+
+    def work(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
+        with wall.within(tenant_id):
+            found = list(find())
+        return sum(_safely(tenant_id, run_id, lambda run: handle(run, ring)) for run_id in found)
+
+    return work
 
 
 def _safely(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int]) -> int:
@@ -73,6 +80,10 @@ def _runs_with_due_actions() -> Iterable[uuid.UUID]:
     return due.order_by("due_at").values_list("run_id", flat=True).distinct()[:BATCH]
 
 
+def _expire_leases(run: Run, _: nudges.Ring) -> int:
+    return leases.expire_of_run(run)
+
+
 def _runs_out_of_time() -> Iterable[uuid.UUID]:
     """Runs that nobody would ever touch again: their agent is gone and their time is used up (I2, I16)."""
     over = Q(elapses_at__lte=database_now()) | Q(deadline_at__lte=database_now())
@@ -80,7 +91,7 @@ def _runs_out_of_time() -> Iterable[uuid.UUID]:
     return runs.order_by("elapses_at").values_list("pk", flat=True)[:BATCH]
 
 
-def _stop_overrun(run: Run) -> int:
+def _stop_overrun(run: Run, _: nudges.Ring) -> int:
     if run.state not in AGENTS_TURN:
         return 0
     late = run.deadline_at is not None and run.deadline_at <= read_clock()
@@ -130,7 +141,7 @@ def _announce(run: Run, action: Action) -> None:
     record.write_event(run, "ready", TIMER, action=action, from_state=run.state, to_state=run.state, data=data)
 
 
-def _decay_claims(run: Run) -> int:
+def _decay_claims(run: Run, _: nudges.Ring) -> int:
     decayed = list(HumanTask.objects.filter(_decayed(), run=run).select_related("claimed_by"))
     for task in decayed:
         holder = str(task.claimed_by)
@@ -152,3 +163,13 @@ def _nudge(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
     for decision_id in ids:
         nudges.now(decision_id, ring)
     return len(ids)
+
+
+STEPS: dict[str, Work] = {
+    "leases": by_run(_runs_with_expired_leases, _expire_leases),
+    "due": by_run(_runs_with_due_actions, _due_actions),
+    "claims": by_run(_runs_with_decayed_claims, _decay_claims),
+    "overrun": by_run(_runs_out_of_time, _stop_overrun),
+    "nudges": _nudge,
+}
+"""What a pass does for each tenant, in this order. What these look for, `app_due_tenants()` has to know of."""

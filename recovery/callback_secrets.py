@@ -1,4 +1,5 @@
-"""Signing secrets of callbacks: one source's own, sealed, two of them valid while one is rotated (F078, SEC-21)."""
+"""Signing secrets: one for each source of callbacks, and one for each endpoint that Steadyhand asks (connector kind
+webhook); sealed, two of them valid while one is rotated (F078, SEC-21)."""
 
 from __future__ import annotations
 
@@ -13,6 +14,10 @@ from recovery.rules import signatures
 from runs import vault
 from runs.models import Tenant
 from runs.querysets import TenantQuerySet, read_clock
+from runs.vault import Keys
+
+OF_CONNECTOR = "connector:"
+"""What stands before a connector's name. No source of callbacks is called so: what we signed comes in by no door."""
 
 
 class NoSecret(Exception):
@@ -54,7 +59,15 @@ def listed() -> TenantQuerySet[CallbackSecret]:
 
 
 def unsealed(tenant: Tenant, secrets: list[CallbackSecret]) -> list[bytes]:
-    keys = vault.keys(tenant.pk, tenant.sealed_key)
+    return _unsealed(vault.keys(tenant.pk, tenant.sealed_key), secrets)
+
+
+def of_connector(keys: Keys, name: str, now: datetime) -> tuple[bytes, ...]:
+    """The secrets with which a message to this connector's endpoint is signed now, the oldest first."""
+    return tuple(_unsealed(keys, list(valid(f"{OF_CONNECTOR}{name}", now))))
+
+
+def _unsealed(keys: Keys, secrets: list[CallbackSecret]) -> list[bytes]:
     return [base64.b64decode(vault.unseal(keys, one.sealed_secret)) for one in secrets]
 
 

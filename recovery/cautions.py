@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from steadyhand.contract import Manifest
 from steadyhand.manifest import Tool
 
-from recovery.connectors import guard
+from recovery.connectors import guard, python
 
 Caution = tuple[str, str]
 """A dotted path in the manifest, and a sentence about it."""
@@ -19,9 +19,12 @@ def of(manifest: Manifest) -> list[Caution]:
 
 
 def _about_connectors(manifest: Manifest) -> Iterator[Caution]:
-    """An address that no request may go to: every look-up through it will fail."""
+    """An address that no request may go to, or a package that is not there: every look-up through it will fail."""
     for name, connector in manifest.connectors.items():
-        if connector.kind != "http" or connector.base_url is None:
+        named = connector.entry_point or name
+        if connector.kind == "python" and not python.is_installed(named):
+            yield f"connectors.{name}", f"no installed package offers a connector {named}: nothing can be asked there"
+        if connector.base_url is None:
             continue
         try:
             guard.named(connector.base_url, allow_hosts=connector.allow_hosts)

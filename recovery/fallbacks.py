@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from steadyhand.conditions import holds
 from steadyhand.contract import StructuredError
 from steadyhand.manifest import Fallback, Tool
 
 from recovery.rules.classify import Classified
-from recovery.rules.conditions import holds
 from runs import definitions
 from runs.definitions import Definition
 from runs.models import Action, Run

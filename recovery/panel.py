@@ -117,6 +117,7 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "held": action is not None and action.state == "held",
         "tool": task.tool or "the run",
         "final_from": case.final_at if case else None,
+        "by_hand": case is not None and case.known.connector_kind == "manual",
         "last_look_kept": case is not None and assembly.early_looks_spent(case.known),
         "over_threshold": case.known.over_threshold if case else False,
         "approve_until": action.due_at if action and action.state == "awaiting_approval" else None,

@@ -10,7 +10,18 @@ BASE = Path(__file__).resolve().parent.parent
 # Who may know whom: a layer sees itself and what stands after it.
 LAYERS = ["console", "recovery", "runs"]
 # What the server shares with every agent; these modules are pure.
-SHARED = {f"steadyhand.{name}" for name in ("contract", "manifest", "promises", "paths", "identity", "observe")}
+SHARED = {
+    "steadyhand.conditions",
+    "steadyhand.connector",
+    "steadyhand.contract",
+    "steadyhand.identity",
+    "steadyhand.judging",
+    "steadyhand.manifest",
+    "steadyhand.observe",
+    "steadyhand.paths",
+    "steadyhand.promises",
+    "steadyhand.templates",
+}
 OUTSIDERS = {"tests", "sandbox", "demo", "benchmarks"}
 # What the shared modules stand on; as pure as they are.
 PURE = SHARED | {"steadyhand.errors", "steadyhand.proof", "steadyhand.shapes"}

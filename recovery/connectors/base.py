@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from steadyhand.connector import Answer, Ask
 from steadyhand.contract import Observation
+from steadyhand.judging import Seen, fields_of
 from steadyhand.manifest import Connector, Idempotency, Look, Poll, Send
 
+from recovery.rules import foreign
 from recovery.rules.classify import Classified
+from runs.redact import clean_text
 
 Said = Literal["present", "absent", "partial", "processing", "conflict", "failed", "probe_failed"]
 
 
-class Slots(Protocol):
-    """What the templates of a request may name."""
+@dataclass(frozen=True)
+class Whom:
+    """Whom a connector serves: its name in the manifest, the tenant, and the secrets that sign to its endpoint."""
 
-    @property
-    def action_id(self) -> str: ...
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def arguments(self) -> dict[str, Any]: ...
+    name: str = ""
+    tenant: str = ""
+    secrets: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,14 @@ class Outgoing:
     connector: Connector
     idempotency: Idempotency
     timeout_seconds: float
+    undoes: bool = False
+    whom: Whom = field(default_factory=Whom)
+
+    def ask(self) -> Ask:
+        return Ask(
+            tool=self.tool, action_id=self.action_id, run_id=self.run_id, key=self.key, arguments=self.arguments,
+            tenant=self.whom.tenant, attempt=self.attempt,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,15 @@ class Question:
     connector: Connector
     look: Look | None
     polling: Polling | None = None
+    tool: str = ""
+    match: dict[str, Any] = field(default_factory=dict)
+    whom: Whom = field(default_factory=Whom)
+
+    def ask(self) -> Ask:
+        return Ask(
+            tool=self.tool, action_id=self.action_id, run_id=self.run_id, key=self.key, arguments=self.arguments,
+            tenant=self.whom.tenant,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,3 +104,37 @@ class Finding:
 def failed(fact: str, raw: Any = None) -> Finding:
     """The look-up itself did not answer; that says nothing about the effect (F042)."""
     return Finding("probe_failed", fact, raw=raw)
+
+
+def read(answer: Answer, question: Question) -> Finding:
+    """What the answer of a connector comes to that counts by itself: more than one effect is a conflict, whatever it
+    calls it (F029), and one whose fields are not ours is none of ours to believe (F044, F045)."""
+    seen = Seen(
+        answer.verdict, answer.count, foreign.name(answer.external_id), answer.record, clean_text(answer.fact),
+        raw=answer.record,
+    )  # fmt: skip
+    if seen.verdict != "failed" and seen.count is not None and seen.count > 1:
+        return Finding(
+            "conflict", seen.fact or f"{seen.count} records carry our reference.", seen.count, raw=seen.raw
+        )
+    if seen.verdict == "present" and question.match:
+        seen = fields_of(seen, question.match, question)
+    return told(seen)
+
+
+def told(seen: Seen) -> Finding:
+    """The same in the words of the record, where `failed` is what a poll says of a job (base: probe_failed)."""
+    said: Said = "probe_failed" if seen.verdict == "failed" else seen.verdict
+    fact = seen.fact or _SENTENCES[seen.verdict].format(seen.external_id)
+    kept = seen.record if said in ("present", "partial", "processing", "conflict") else None
+    return Finding(said, fact, seen.count, seen.external_id, kept, seen.raw)
+
+
+_SENTENCES = {
+    "present": "One record is ours: {}.",
+    "absent": "The connector found nothing of ours.",
+    "partial": "{} is ours and not whole.",
+    "processing": "It is still being processed.",
+    "conflict": "What the connector found contradicts itself.",
+    "failed": "The connector got no answer.",
+}

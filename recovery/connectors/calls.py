@@ -8,65 +8,53 @@ agent's: it claims nothing about the effect.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 from steadyhand import observe
-from steadyhand.contract import MAX_REPLY_BYTES, Observation
+from steadyhand.contract import Observation
+from steadyhand.templates import fill, filled
 
 from recovery.connectors import guard, line
 from recovery.connectors.base import Outgoing
-from recovery.connectors.templates import fill, filled, path_of, secret_of
+from recovery.connectors.templates import path_of, secret_of
 
 
 def send(outgoing: Outgoing) -> Observation:
     """Make the call once and say what came back."""
+    return observed(lambda: _exchange(outgoing))
+
+
+def observed(exchange: Callable[[], line.Reply]) -> Observation:
+    """What one exchange comes to; an address that may not be asked is a call that did not leave."""
     started = time.monotonic()
     try:
-        reply, cut = _exchange(outgoing, started + outgoing.timeout_seconds)
+        reply = exchange()
     except guard.Forbidden as refused:
         return observe.not_sent(str(refused))
     except httpx.HTTPError as wrong:
         return observe.from_exception(wrong, latency_ms=_since(started))
-    seen = observe.from_result(reply, latency_ms=_since(started))
-    return seen.model_copy(update={"altered": True, "body_bytes": None}) if cut else seen
+    seen = observe.from_result(reply.response, latency_ms=_since(started))
+    return seen.model_copy(update={"altered": True, "body_bytes": None}) if reply.cut else seen
 
 
-def _exchange(outgoing: Outgoing, deadline: float) -> tuple[httpx.Response, bool]:
-    """The whole reply, and whether its body was cut at what an observation keeps."""
+def _exchange(outgoing: Outgoing) -> line.Reply:
     how, base = outgoing.send, (outgoing.connector.base_url or "").rstrip("/")
-    target = guard.check(base + path_of(how.path, outgoing, whole=True), allow_hosts=outgoing.connector.allow_hosts)
+    path = path_of(how.path or "", outgoing, whole=True)
+    target = guard.check(base + path, allow_hosts=outgoing.connector.allow_hosts)
     query = {name: str(fill(value, outgoing)) for name, value in how.query.items()}
-    with (
-        line.client(outgoing.timeout_seconds) as client,
-        client.stream(
-            how.method, target.url, params=query, headers=_call_headers(outgoing, target.host),
-            json=_call_body(outgoing), extensions=target.extensions,
-        ) as reply,
-    ):  # fmt: skip
-        body, cut = _whole(reply, deadline)
-        kept = {name: value for name, value in reply.headers.items() if name != "content-encoding"}
-        return httpx.Response(reply.status_code, headers=kept, content=body, request=reply.request), cut
+    return line.exchange(
+        how.method, target, headers=_call_headers(outgoing), timeout_seconds=outgoing.timeout_seconds, params=query,
+        json=_call_body(outgoing),
+    )  # fmt: skip
 
 
-def _whole(reply: httpx.Response, deadline: float) -> tuple[bytes, bool]:
-    """The body as it is sent; an endless one is cut, a slow one is a reply that never came (F040)."""
-    body = b""
-    for chunk in reply.iter_raw():
-        body += chunk
-        if time.monotonic() > deadline:
-            raise httpx.ReadTimeout("the reply did not end in time", request=reply.request)
-        if len(body) > MAX_REPLY_BYTES:
-            return body[:MAX_REPLY_BYTES], True
-    return body, False
-
-
-def _call_headers(outgoing: Outgoing, host: str) -> dict[str, str]:
+def _call_headers(outgoing: Outgoing) -> dict[str, str]:
     """Our key goes where the contract wants it, so that the remote takes a repeat for what it is."""
     key = outgoing.idempotency
     own = {key.header: outgoing.key} if key.kind == "key" and key.header else {}
-    plain = {"Host": host, "Accept": "application/json", "Accept-Encoding": "identity"}
-    return {**plain, **own, **secret_of(outgoing.connector)}
+    return {**own, **secret_of(outgoing.connector)}
 
 
 def _call_body(outgoing: Outgoing) -> Any:

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
-
-MAX_REPLY_BYTES = 1024 * 1024
+from steadyhand.contract import MAX_REPLY_BYTES as MAX_REPLY_BYTES
 
 
 class Forbidden(Exception):

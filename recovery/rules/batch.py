@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from steadyhand.conditions import holds
 from steadyhand.manifest import Batch, Tool
 from steadyhand.paths import MISSING, dig
 
 from recovery.rules import error_names, foreign
 from recovery.rules.classified import Before, Classified, ItemResult, invalid
-from recovery.rules.conditions import holds
 from recovery.rules.http_refusals import NOT_PROCESSED
 
 _STATUS_PATHS = ("status", "status_code", "error.status", "code")

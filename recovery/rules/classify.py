@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from steadyhand.conditions import holds
 from steadyhand.contract import MAX_REPLY_BYTES, Observation
 from steadyhand.manifest import Tool
 from steadyhand.paths import MISSING
@@ -26,7 +27,6 @@ from recovery.rules.classified import (
     refused,
     unknown,
 )
-from recovery.rules.conditions import holds
 from recovery.rules.delays import Clock
 from runs.redact import clean_text
 

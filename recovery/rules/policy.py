@@ -95,6 +95,8 @@ def _reconcile(at: Situation) -> Verb:
     answer = decide(at.evidence._replace(looks="due" if at.evidence.looks == "later" else at.evidence.looks))
     if answer.action is Action.PROBE:
         return allowed("reconcile", answer.rule, _look_sentence(at))
+    if at.by_hand:
+        return blocked("reconcile", answer.rule, f"nobody can be asked about {at.tool}: look there, and attest it.")
     if not at.evidence.reconcilable:
         return blocked("reconcile", answer.rule, f"no look-up is declared for {at.tool}.")
     if at.evidence.looks == "spent":

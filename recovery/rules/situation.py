@@ -53,6 +53,7 @@ class Situation:
     letter          the state of the dead letter behind the task.
     stopped         the switch that would stop this run again, who set it and why; empty where none stands.
     rolling_back    whether undoing was ordered before.
+    by_hand         whether the system of this call is one that no request reaches (connector kind manual).
     undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.
     """
 
@@ -88,6 +89,7 @@ class Situation:
     undoable: int = 0
     doubtful: int = 0
     stopped: str = ""
+    by_hand: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from steadyhand import observe
 from steadyhand.contract import Observation, Report
 from steadyhand.manifest import Tool
 
+from recovery import callback_secrets, crashpoints, leases, reports, settle
 from recovery import case as cases
-from recovery import crashpoints, leases, reports, settle
-from recovery.connectors import calls
-from recovery.connectors.base import Outgoing
+from recovery.connectors import kinds
+from recovery.connectors.base import Outgoing, Whom
 from recovery.models import Decision
 from recovery.rules.decide import Action as Answer
 from recovery.work import stops
@@ -118,9 +118,15 @@ def deliver(errand: Errand) -> None:
 
 def transmit(outgoing: Outgoing) -> Observation:
     """The one door through which the worker sends anything that is not a look-up."""
-    if outgoing.connector.kind != "http":
-        return observe.not_sent(f"Nothing can be sent through a {outgoing.connector.kind} connector here.")
-    return calls.send(outgoing)
+    return kinds.send(outgoing)
+
+
+def whom(definition: Definition, name: str) -> Whom:
+    """Whom the connector of this name serves, and with what its messages are signed; inside the open wall."""
+    connector = definition.manifest.connectors.get(name)
+    signs = connector is not None and connector.kind == "webhook"
+    secrets = callback_secrets.of_connector(definition.keys, name, read_clock()) if signs else ()
+    return Whom(name, str(definition.tenant_id), secrets)
 
 
 def outgoing(
@@ -146,6 +152,8 @@ def outgoing(
         connector=definition.manifest.connectors[tool.send.connector],
         idempotency=tool.idempotency,
         timeout_seconds=tool.timeout_seconds,
+        undoes=action.role == "undo" and action.tool == tool.name,
+        whom=whom(definition, tool.send.connector),
     )
 
 

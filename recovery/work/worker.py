@@ -14,7 +14,7 @@ from steadyhand.manifest import Connector
 
 from recovery import case as cases
 from recovery import crashpoints, permissions, settle
-from recovery.connectors import http, polls
+from recovery.connectors import kinds, polls
 from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
 from recovery.rules import assembly
@@ -67,12 +67,10 @@ def _look(ticket: Ticket) -> None:
 
 def ask(question: Question) -> Finding:
     """Put the question to its connector; whatever goes wrong there is a failed look-up, never an answer."""
-    if question.polling is None and question.connector.kind != "http":
-        return failed(f"No look-up can be made through a {question.connector.kind} connector here.")
     try:
         if question.polling is not None:
             return polls.ask(question.polling, sending.transmit)
-        return http.reconcile(question)
+        return kinds.reconcile(question)
     except Exception as wrong:
         # An unforeseen fault in a look-up must not leave the run without a next step; its class is kept as evidence.
         return failed(f"The look-up broke: {type(wrong).__name__}.")
@@ -162,7 +160,11 @@ def _question(run: Run, action: Action) -> Question:
     definition = definitions.of_run(run)
     tool, connector = definition.tools[action.tool], _connector(action)
     assert connector is not None  # noqa: S101  (reconcilable: checked just above)
+    name = tool.reconcile.connector if tool.reconcile else ""
     return Question(
+        tool=tool.name,
+        match=tool.reconcile.match if tool.reconcile else {},
+        whom=sending.whom(definition, name),
         action_id=action.action_id,
         run_id=str(run.pk),
         key=action.idempotency_key,

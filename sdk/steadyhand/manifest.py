@@ -86,10 +86,15 @@ class Look(Part):
 
 
 class Reconcile(Part):
-    """How to ask the remote what happened. A missing bound means unbounded: a look-up is then never final."""
+    """How to ask the remote what happened. A missing bound means unbounded: a look-up is then never final.
+
+    `match` is for the kinds that answer with one record of ours (webhook, python): paths in it and templates of what
+    they must hold; an http connector says it in `look`.
+    """
 
     connector: Name
     look: Look | None = None
+    match: dict[str, Any] = Field(default_factory=dict, max_length=20)
     counts: bool = True
     max_in_flight_seconds: Seconds | None = None
     max_visibility_lag_seconds: Seconds | None = None
@@ -98,14 +103,15 @@ class Reconcile(Part):
 
 
 class Send(Part):
-    """How the worker makes a call itself (undo, poll, `dispatch: host`): one HTTP request to a declared connector.
+    """How the worker makes a call itself (undo, poll, `dispatch: host`): one request to a declared connector.
 
-    Templates as in `Look`. Without a body template the arguments are the body; a GET has none.
+    Over http it has a path, with templates as in `Look`; without a body template the arguments are the body, and a
+    GET has none. A webhook and a python connector get the whole call.
     """
 
     connector: Name
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
-    path: Path
+    path: Path | None = None
     query: dict[str, str] = Field(default_factory=dict, max_length=20)
     body: dict[str, Any] | None = None
 
@@ -252,7 +258,12 @@ class Tool(Part):
 
 
 class Connector(Part):
-    """Where look-ups go. Requests leave only to `allow_hosts`; redirects are never followed (SEC-19)."""
+    """Where look-ups go. Requests leave only to `allow_hosts`; redirects are never followed (SEC-19).
+
+    http: declared requests below `base_url`. webhook: signed messages to the host product's endpoint at `base_url`.
+    python: an object that an installed package offers under `entry_point`, or else under the connector's name, in the
+    group `steadyhand.connectors`. manual: nobody can be asked; a person attests.
+    """
 
     kind: Literal["http", "webhook", "python", "manual"] = "http"
     base_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s?#]+$", max_length=300)] | None = None
@@ -260,11 +271,16 @@ class Connector(Part):
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 10
     secret_header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9\-]{1,80}$")] | None = None
     secret_name: Name | None = None
+    entry_point: Name | None = None
 
     @model_validator(mode="after")
-    def http_has_an_address(self) -> Connector:
-        if self.kind == "http" and self.base_url is None:
-            raise ValueError("an http connector needs base_url")
+    def its_kind_can_be_reached(self) -> Connector:
+        if self.kind in ("http", "webhook") and self.base_url is None:
+            raise ValueError(f"{self.kind} needs base_url, the address of what is asked")
+        if self.kind in ("python", "manual") and self.base_url is not None:
+            raise ValueError(f"a {self.kind} connector has no base_url")
+        if self.kind != "python" and self.entry_point is not None:
+            raise ValueError("entry_point is for a python connector")
         return self
 
 

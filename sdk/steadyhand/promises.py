@@ -67,7 +67,7 @@ def _unnamed(tool: dict[str, Any], names: list[Any]) -> list[Broken]:
 
 
 def _connector_faults(manifest: dict[str, Any], tool: dict[str, Any]) -> Iterator[Broken]:
-    """A look-up and a send name their connector; one over HTTP says what to ask."""
+    """A look-up and a send name their connector, and its kind can do what they ask of it."""
     connectors = _dict(manifest, "connectors")
     for part in ("reconcile", "send"):
         asked = _dict(tool, part)
@@ -77,10 +77,42 @@ def _connector_faults(manifest: dict[str, Any], tool: dict[str, Any]) -> Iterato
         if name not in connectors:
             yield (part, "connector"), f"connector {name} is not declared"
             continue
-        connector = connectors[name]
-        is_http = isinstance(connector, dict) and connector.get("kind", "http") == "http"
-        if part == "reconcile" and is_http and not asked.get("look"):
-            yield ("reconcile", "look"), "an http connector needs look"
+        yield from (
+            _look_faults(tool, asked, _kind(connectors[name]))
+            if part == "reconcile"
+            else _send_faults(asked, _kind(connectors[name]))
+        )
+
+
+def _kind(connector: Any) -> Any:
+    return connector.get("kind", "http") if isinstance(connector, dict) else None
+
+
+def _look_faults(tool: dict[str, Any], rule: dict[str, Any], kind: Any) -> Iterator[Broken]:
+    if kind == "http" and not rule.get("look"):
+        yield ("reconcile", "look"), "an http connector needs look"
+    if kind == "http" and rule.get("match"):
+        yield ("reconcile", "match"), "an http connector says this in look"
+    if kind in ("webhook", "python", "manual") and rule.get("look"):
+        yield ("reconcile", "look"), f"a {kind} connector takes no look: it is asked as it is"
+    if kind != "manual":
+        return
+    if tool.get("proof") in ("look", "look_final"):
+        yield ("proof",), "a manual connector is never asked, so no look-up can prove this"
+    for field in ("match", "max_in_flight_seconds", "max_visibility_lag_seconds"):
+        if rule.get(field):
+            yield ("reconcile", field), "a manual connector is never asked"
+
+
+def _send_faults(send: dict[str, Any], kind: Any) -> Iterator[Broken]:
+    if kind == "http" and not send.get("path"):
+        yield ("send", "path"), "an http connector needs path"
+    if kind == "manual":
+        yield ("send", "connector"), "nothing can be sent through a manual connector"
+    if kind in ("webhook", "python"):
+        for field in ("path", "query", "body", "method"):
+            if send.get(field):
+                yield ("send", field), f"a {kind} connector gets the whole call: only its name is needed"
 
 
 def _unfit(tool: dict[str, Any], tools: list[dict[str, Any]]) -> Iterator[Broken]:

@@ -9,7 +9,7 @@ import pytest
 from steadyhand.manifest import Connector, Look
 
 from recovery.connectors.base import Question
-from recovery.connectors.http import _json, judge
+from recovery.connectors.http import json_of, judge
 from runs import wall
 from runs.budgets import MAX_COUNTED
 from runs.models import Run
@@ -73,7 +73,7 @@ def test_I6_a_look_up_may_find_what_cannot_be_stored(opened: Opener, looks: Look
 
     asked = Question(case.action().action_id, str(case.run_id), "", {}, Connector(kind="python"), LOOK)
     answer = json.dumps({"items": [{"ref": asked.action_id, "id": "cr\x00\ud800", "n": float("1e308")}]})
-    looks.say(judge(_json(answer.replace("1e+308", "1e999").encode()), asked, LOOK))
+    looks.say(judge(json_of(answer.replace("1e+308", "1e999").encode()), asked, LOOK))
     advance_clock(seconds=10)
     look(case)
     assert case.action().external_id == "cr\\u0000\\ud800"

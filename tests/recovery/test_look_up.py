@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steadyhand.judging import MAX_ITEMS
 from steadyhand.manifest import Connector, Look
 
 from recovery.connectors.base import Finding, Question
-from recovery.connectors.http import MAX_ITEMS, _json, _Unusable, judge
+from recovery.connectors.http import Unusable, json_of, judge
 from recovery.connectors.templates import path_of
 
 ACTION = "a1b2c3"
@@ -194,13 +195,13 @@ def test_I6_a_found_identity_is_fit_to_be_stored(identity: Any) -> None:
     ],
 )
 def test_I6_an_answer_is_read_so_that_it_can_be_kept(body: bytes, items: Any) -> None:
-    assert _json(body) == {"items": items}
+    assert json_of(body) == {"items": items}
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\xfe", b"{", b"[" * 900 + b"]" * 900, b"[" * 90_000, b"NaN"])
 def test_F042_an_answer_that_cannot_be_read_is_unusable(body: bytes) -> None:
-    with pytest.raises(_Unusable):
-        _json(body)
+    with pytest.raises(Unusable):
+        json_of(body)
 
 
 def test_an_answer_that_is_one_record_is_ours_or_proves_nothing() -> None:

@@ -1,4 +1,5 @@
-"""Makes, rotates and lists the secrets with which providers sign their callbacks; each is shown once (SEC-21)."""
+"""Makes, rotates and lists signing secrets: of providers that call back, and of the endpoints that Steadyhand asks
+(connector kind webhook); each is shown once (SEC-21)."""
 
 import re
 from argparse import ArgumentParser
@@ -13,17 +14,22 @@ from runs.models import Tenant
 from runs.querysets import read_clock
 
 # As the SDK's manifest names a source.
-_SOURCE = re.compile(r"[a-z][a-z0-9_.\-]{0,79}\Z")
+_SOURCE = re.compile(r"(connector:)?[a-z][a-z0-9_.\-]{0,79}\Z")
 LONGEST_OVERLAP_HOURS = 24 * 30
 
 
 class Command(desk.DeskCommand):
-    help = "Make or rotate the secret with which a provider signs its callbacks to a tenant, or list what there is."
+    help = "Make or rotate the secret that signs a provider's callbacks, or messages to a connector, or list them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("what", choices=["create", "rotate", "list"])
         parser.add_argument("tenant", metavar="TENANT_SLUG")
-        parser.add_argument("source", nargs="?", default="", help="who signs, as the tools' callback names it")
+        parser.add_argument(
+            "source",
+            nargs="?",
+            default="",
+            help="who signs, as the tools' callback names it; connector:NAME for a webhook connector",
+        )
         parser.add_argument(
             "--overlap-hours", type=int, default=24, help="how long the secret before still holds; default: 24"
         )
@@ -34,13 +40,7 @@ class Command(desk.DeskCommand):
             return self._list(tenant)
         source = _source(options["source"])
         secret = _create(tenant, source) if options["what"] == "create" else _rotate(tenant, source, options)
-        lines = [
-            f"The secret of {source} for {tenant.name}. It is shown this once; give it to the provider:",
-            "",
-            f"  address  {desk.address()}/api/v1/callbacks/{tenant.slug}/{source}",
-            f"  secret   {secret}",
-        ]
-        self.stdout.write("\n".join(lines) + "\n")
+        self.stdout.write("\n".join(_shown(tenant, source, secret)) + "\n")
         return None
 
     def _list(self, tenant: Tenant) -> None:
@@ -53,6 +53,18 @@ class Command(desk.DeskCommand):
             until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "with no end"
             state = "ended" if ends is not None and ends <= now else "holds"
             self.stdout.write(f"{one.source}  {state}  since {one.valid_from:%Y-%m-%d %H:%M} UTC, {until}\n")
+
+
+def _shown(tenant: Tenant, source: str, secret: str) -> list[str]:
+    if source.startswith(callback_secrets.OF_CONNECTOR):
+        whose = f"The secret of {source} for {tenant.name}. It is shown this once; give it to the endpoint"
+        return [f"{whose}, which checks our messages by it:", "", f"  secret   {secret}"]
+    return [
+        f"The secret of {source} for {tenant.name}. It is shown this once; give it to the provider:",
+        "",
+        f"  address  {desk.address()}/api/v1/callbacks/{tenant.slug}/{source}",
+        f"  secret   {secret}",
+    ]
 
 
 def _create(tenant: Tenant, source: str) -> str:

@@ -10,10 +10,10 @@ from steadyhand.manifest import Tool
 
 from recovery import escalation, letters, undos
 from recovery.models import DeadLetter
-from recovery.rules import assembly, backoff, decide, elsewhere, paging
-from recovery.rules.assembly import Fact, Known, Try
+from recovery.rules import assembly, backoff, bounds, decide, elsewhere, paging, snapshots, testimony
 from recovery.rules.decide import NextAction
 from recovery.rules.evidence import Evidence, Goal
+from recovery.rules.known import Fact, Known, Try
 from runs import budgets, definitions
 from runs.definitions import Definition
 from runs.models import Action, Run
@@ -35,7 +35,7 @@ class Case:
 
     @property
     def final_at(self) -> datetime | None:
-        return assembly.final_from(self.tool, self.known.tries[-1].ended_at if self.known.tries else None)
+        return bounds.final_from(self.tool, self.known.tries[-1].ended_at if self.known.tries else None)
 
     @property
     def uncertain_since(self) -> datetime:
@@ -85,9 +85,17 @@ class Case:
 
     @property
     def _is_unknown(self) -> bool:
-        open_end = self.evidence.observation in assembly.UNSETTLED
+        open_end = self.evidence.observation in testimony.UNSETTLED
         told = self.evidence.verdict in ("present_final", "absent_final", "partial_final")
         return self.evidence.verdict == "conflict" or (open_end and not told)
+
+    @property
+    def evidence_hash(self) -> str:
+        return snapshots.hash_of(self.known)
+
+    def snapshot(self) -> dict[str, object]:
+        """Everything that the answer rested on, to be stored with a decision and recomputed from it."""
+        return snapshots.taken(self.known, self.now, self.evidence, self.answer)
 
     def suppose(self, **changes: object) -> NextAction:
         """What the table would say if a part of the evidence were different; the panel asks this."""
@@ -120,9 +128,9 @@ def _known(
 ) -> Known:
     tries = _tries(action)
     facts = tuple(
-        Fact(kind, verdict, after, started)
-        for kind, verdict, after, started in action.evidence.order_by("id").values_list(
-            "kind", "verdict", "after_attempt", "started_at"
+        Fact(*fact)
+        for fact in action.evidence.order_by("id").values_list(
+            "kind", "verdict", "after_attempt", "started_at", "count"
         )
     )
     connector = definition.connector(tool)
@@ -164,15 +172,25 @@ _OBSERVED_OF = {
 }
 
 
+_TRY = ("number", "observed", "ended_at", "reason_code", "dispatched_at", "idempotency_key")
+
+
 def _tries(action: Action) -> tuple[Try, ...]:
     """The attempts of a call; an item of a batch was sent with it, and stands as that answer said."""
     if action.role == "item":
         return (Try(1, _OBSERVED_OF.get(action.state, "unknown"), action.settled_at),)
-    rows = action.tries.order_by("number").values_list("number", "observed", "ended_at", "reason_code")
+    rows = list(action.tries.order_by("number").values_list(*_TRY, named=True))
     freed = action.state in ("held", "refused_transient")
+    keys = list(dict.fromkeys(one.idempotency_key for one in rows))
     return tuple(
-        Try(number, "transient_reject" if freed and reason in CREDENTIAL_REFUSED else observed, ended_at)
-        for number, observed, ended_at, reason in rows
+        Try(
+            number=one.number,
+            observed="transient_reject" if freed and one.reason_code in CREDENTIAL_REFUSED else one.observed,
+            ended_at=one.ended_at,
+            sent_at=one.dispatched_at,
+            generation=keys.index(one.idempotency_key) + 1,
+        )
+        for one in rows
     )
 
 

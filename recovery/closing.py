@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from recovery import escalation, letters, undos
-from recovery.rules import assembly
+from recovery.rules import bounds
 from recovery.rules.classify import NO_RESULT
 from recovery.step import Step
 from runs import record, vault
@@ -76,7 +76,7 @@ def _reason(step: Step, by: str) -> str:
 def _recount_at(step: Step) -> datetime | None:
     """When to count once more what was believed on less than a final look (DECISIONS 2); None if it was final."""
     connector = step.case.definition.connector(step.case.tool)
-    after = assembly.recount_after(step.case.tool, connector.kind if connector else None)
+    after = bounds.recount_after(step.case.tool, connector.kind if connector else None)
     if after is None or step.case.evidence.verdict == "present_final":
         return None
     return max(step.case.now, step.case.uncertain_since + timedelta(seconds=after))

@@ -48,7 +48,7 @@ class Panel:
     @property
     def evidence_hash(self) -> str:
         """Changes when a fact changes: a form that carries an older one is refused (F119)."""
-        return assembly.hash_of(self.case.known) if self.case else f"run:{self.run.state}:{self.run.reason_code}"
+        return self.case.evidence_hash if self.case else f"run:{self.run.state}:{self.run.reason_code}"
 
     @property
     def call(self) -> Action:

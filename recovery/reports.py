@@ -14,7 +14,7 @@ from recovery import callbacks, crashpoints, fallbacks, leases, recollection, se
 from recovery import case as cases
 from recovery.answers import Conflict, NotFound, moment, seconds_between
 from recovery.clients import Credentials, NotAuthenticated
-from recovery.rules import assembly, messages
+from recovery.rules import bounds, messages
 from recovery.rules.classify import NOTHING_KNOWN, Before, Classified, classify
 from recovery.rules.decide import Action as Answer
 from recovery.tasks import ring
@@ -259,7 +259,7 @@ def _proves_itself(tool: Tool) -> bool:
 
 def _recount_after(definition: Definition, tool: Tool) -> float | None:
     connector = definition.connector(tool)
-    return assembly.recount_after(tool, connector.kind if connector else None)
+    return bounds.recount_after(tool, connector.kind if connector else None)
 
 
 def _ceiling(definition: Definition, tool: Tool) -> int | None:

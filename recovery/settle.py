@@ -18,7 +18,7 @@ from recovery.course import SENT_AGAIN as SENT_AGAIN
 from recovery.course import end_cancelling as end_cancelling
 from recovery.course import refresh_run as refresh_run
 from recovery.endings import escalate_run as escalate_run
-from recovery.rules import assembly, backoff
+from recovery.rules import backoff, testimony
 from recovery.rules.classify import NO_RESULT, Classified
 from recovery.rules.decide import Action as Answer
 from recovery.step import Step
@@ -104,7 +104,7 @@ def _fatal(step: Step) -> None:
 
 
 def _refusal(step: Step) -> str:
-    if assembly.job_failed(step.case.known):
+    if testimony.job_failed(step.case.known):
         return "remote_operation_failed"
     return step.classified.reason if step.classified else (step.last_reason() or "policy_denied")
 

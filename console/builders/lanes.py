@@ -11,7 +11,7 @@ from console.builders.attempts import came_back
 from console.builders.record import Record, answer_of
 from console.builders.waits import next_try
 from console.waterfall import Lane, Moment, Stretch, Waterfall
-from recovery.rules import assembly
+from recovery.rules import bounds
 from recovery.rules.policy import LABELS
 from runs.models import Action, Attempt, Event, Evidence
 
@@ -72,7 +72,7 @@ def _of_call(record: Record, action: Action, end: datetime) -> list[Lane]:
 
 def _unknown_words(record: Record, action: Action, since: datetime) -> str:
     tool = record.tool(action)
-    final_at = assembly.final_from(tool, since) if tool else None
+    final_at = bounds.final_from(tool, since) if tool else None
     return f"outcome unknown, a look-up is final from {words.clock(final_at)}" if final_at else "outcome unknown"
 
 

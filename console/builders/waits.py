@@ -8,7 +8,7 @@ from console import looks
 from console.builders import words
 from console.builders.record import Record
 from console.pages.common import Flash
-from recovery.rules import assembly
+from recovery.rules import bounds
 from runs.models import Action
 from runs.states import RUN_OPEN
 
@@ -65,7 +65,7 @@ def _final(record: Record, action: Action, now: datetime) -> str:
     tool, tries = record.tool(action), record.tries(action)
     if tool is None or not tries or tries[-1].ended_at is None:
         return ""
-    final_at = assembly.final_from(tool, tries[-1].ended_at)
+    final_at = bounds.final_from(tool, tries[-1].ended_at)
     if final_at is None:
         return "; finding nothing proves nothing, for no bound is declared"
     return f"; final from {words.clock(final_at)}" if final_at > now else "; its answer is final"

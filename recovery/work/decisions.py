@@ -6,7 +6,6 @@ form that has been overtaken changes nothing and is told who did what (F116 to F
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable
 
@@ -15,7 +14,7 @@ from django.db import IntegrityError
 from recovery import panel
 from recovery.models import Decision, HumanTask
 from recovery.panel import Panel
-from recovery.rules import assembly, policy
+from recovery.rules import policy
 from recovery.rules.decide import TABLE_VERSION
 from recovery.work import approvals, attestations, ceilings, desk, nudges, steering
 from recovery.work.wishes import Done, NoSuchTask, Order, Overtaken, ReasonMissing, Refused, Unusable
@@ -206,14 +205,9 @@ def _write(verb: str, order: Order, seen: Panel, state: str, done: Done) -> Deci
         reason=redact.clean_text(order.reason),
         rule=answer.rule,
         table_version=TABLE_VERSION,
-        evidence_hash=order.evidence_hash,
-        snapshot={**(_plain(seen.case.known) if seen.case else {"run_state": seen.run.state}), **done.kept},
+        evidence_hash=seen.evidence_hash,
+        snapshot={**(seen.case.snapshot() if seen.case else {"run_state": seen.run.state}), **done.kept},
         state=state,
         result=done.words,
         ended_at=read_clock() if state == "done" else None,
     )
-
-
-def _plain(known: assembly.Known) -> dict[str, object]:
-    plain: dict[str, object] = json.loads(json.dumps(assembly.snapshot(known), default=str))
-    return plain

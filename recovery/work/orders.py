@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 
 from steadyhand.manifest import Tool
 
 from recovery import case as cases
 from recovery.models import Decision
-from recovery.rules import assembly
 from recovery.rules.decide import TABLE_VERSION
 from recovery.rules.decide import Action as Answer
 from recovery.work import nudges
@@ -76,8 +74,8 @@ def _order(verb: str, action: Action, reason: str, *, actor: Actor, ring: nudges
         reason=reason,
         rule=case.answer.rule,
         table_version=TABLE_VERSION,
-        evidence_hash=assembly.hash_of(case.known),
-        snapshot=json.loads(json.dumps(assembly.snapshot(case.known), default=str)),
+        evidence_hash=case.evidence_hash,
+        snapshot=case.snapshot(),
     )
     nudges.after_commit(decision.pk, ring)
     return decision

@@ -10,7 +10,7 @@ from recovery import callbacks, settle
 from recovery import case as cases
 from recovery.case import Case
 from recovery.connectors.base import Finding
-from recovery.rules import assembly, backoff
+from recovery.rules import assembly, backoff, bounds
 from runs import definitions, record, redact, vault
 from runs.definitions import Definition
 from runs.models import Action, Run
@@ -45,7 +45,7 @@ def prove(
     current = action.attempts == asked_after
     case = cases.read(run, action) if current else None
     final_at = case.final_at if case else None
-    verdict = assembly.finalize(finding.verdict, started_at=started_at, final_at=final_at)
+    verdict = bounds.finalize(finding.verdict, started_at=started_at, final_at=final_at)
     record.add_evidence(
         action,
         run=run,

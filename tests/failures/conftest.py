@@ -8,6 +8,7 @@ import pytest
 
 from runs.models import Person, Tenant
 from tests.factories import Agent, Case, billing_manifest, make_client, make_person, make_tenant, open_run, register
+from tests.recovery import recomputed
 from tests.recovery.invariants import broken
 from tests.recovery.rebuild import differing
 from tests.recovery.stories import Looks, script
@@ -21,6 +22,7 @@ def tenant(db: None) -> Iterator[Tenant]:
     yield tenant
     assert broken(tenant.pk) == {}
     assert differing(tenant.pk) == {}
+    assert recomputed.differing(tenant.pk) == {}
 
 
 @pytest.fixture

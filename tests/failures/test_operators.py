@@ -291,7 +291,7 @@ def test_a_decision_keeps_what_it_was_made_from(lost: Case, alice: Person) -> No
     form: Order = order(lost, alice)
     made = decisions.reconcile(form, ring=nothing)
     assert (made.rule, made.table_version, made.evidence_hash) == ("9a", 3, form.evidence_hash)
-    assert [one["observed"] for one in made.snapshot["tries"]] == ["unknown"]
+    assert [one["observed"] for one in made.snapshot["facts"]["tries"]] == ["unknown"]
 
 
 # --- claims -------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steadyhand.manifest import Tool
 
-from recovery.rules import assembly
-from recovery.rules.assembly import Fact, Known, Try, finalize
+from recovery.rules import assembly, bounds, snapshots
+from recovery.rules.bounds import finalize
 from recovery.rules.decide import decide
+from recovery.rules.known import Fact, Known, Try
 
 T0 = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
 LOOK = {"path": "/x", "ours": {"ref": "{action_id}"}, "external_id": "id"}
@@ -92,9 +93,43 @@ def test_a_final_absence_settles_every_attempt_before_it() -> None:
     assert seen(known("unknown", facts=proven)) == ("unknown", "absent_final")
 
 
-def test_a_valid_reply_settles_every_attempt_under_the_same_live_key() -> None:
-    live = tool(idempotency={**KEY, "retention_seconds": "unlimited"})
-    assert seen(known("unknown", "ok_valid", of=live))[0] == "ok_valid"
+KEYED = {**KEY, "retention_seconds": 100}
+"""Live for a send up to 65 seconds after the first: 10 timeout, 20 in flight, 5 skew."""
+
+
+def tries(*told: tuple[str | None, float, int]) -> tuple[Try, ...]:
+    """Observed, sent at, under which generation of the key."""
+    ends = ((said, T0 + timedelta(seconds=at), generation) for said, at, generation in told)
+    return tuple(Try(number, said, at, at, generation) for number, (said, at, generation) in enumerate(ends, 1))
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ([("unknown", 0, 1), ("ok_valid", 10, 1)], "ok_valid"),
+        ([("ok_invalid", 0, 1), ("ok_valid", 10, 1)], "ok_valid"),
+        ([("unknown", 0, 1), ("unknown", 5, 1), ("ok_valid", 10, 1)], "ok_valid"),
+        ([("ok_valid", 0, 1), ("unknown", 10, 1)], "ok_valid"),
+        ([("unknown", 0, 1), ("ok_valid", 70, 1)], "unknown"),  # the provider may have forgotten the key
+        ([("unknown", 0, 1), ("ok_valid", 10, 2)], "unknown"),  # another key: another call to the provider
+        ([("unknown", 0, 1), ("permanent_reject", 10, 1)], "unknown"),
+    ],
+)
+def test_a_valid_reply_settles_every_attempt_that_went_out_under_the_same_live_key(
+    sent: list[tuple[str | None, float, int]], expected: str
+) -> None:
+    about = known(of=tool(idempotency=KEYED), tries=tries(*sent))
+    assert seen(about, at=80)[0] == expected, "and it stays so when the key has expired since"
+
+
+def test_an_effect_is_not_forgotten_over_a_later_refusal() -> None:
+    assert seen(known("ok_valid", "transient_reject"))[0] == "ok_valid"
+
+
+def test_a_later_permanent_refusal_beside_an_open_try_only_ends_the_attempts() -> None:
+    refused = known("unknown", "permanent_reject", never_again=True)
+    evidence = assembly.assemble(refused, T0)
+    assert (evidence.observation, evidence.attempts_left) == ("unknown", False)
 
 
 # --- what was learned ---------------------------------------------------------------------------------------
@@ -144,28 +179,133 @@ def test_an_effect_of_a_later_try_contradicts_nothing() -> None:
     assert seen(known("unknown", "unknown", facts=facts))[1] == "present_final"
 
 
+def test_under_a_live_key_an_earlier_try_that_was_found_is_the_same_effect() -> None:
+    found = (fact("present", after=1, kind="late_report"),)
+    about = known(of=tool(idempotency=KEYED), facts=found, tries=tries(("unknown", 0, 1), ("unknown", 10, 1)))
+    assert seen(about)[1] == "present"
+    assert seen(replace(about, facts=(*found, fact("absent_final", after=2))))[1] == "conflict"
+    other_key = replace(about, tries=tries(("unknown", 0, 1), ("unknown", 10, 2)))
+    assert seen(other_key)[1] == "none"
+
+
+def test_an_earlier_absence_says_nothing_of_a_later_try_under_any_key() -> None:
+    about = known(of=tool(idempotency=KEYED), facts=(fact("absent"),), tries=tries(("unknown", 0, 1), (None, 9, 1)))
+    assert seen(about)[1] == "none"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "count", "expected"),
+    [
+        ("present", 1, "present"),
+        ("present", None, "present"),
+        ("present", 2, "conflict"),
+        ("present_final", 3, "conflict"),
+        ("partial", 2, "partial"),  # parts of a batch are counted one by one
+        ("absent_final", 0, "absent_final"),
+    ],
+)
+def test_F029_effects_are_counted_two_of_them_are_a_conflict(verdict: str, count: int | None, expected: str) -> None:
+    about = known("unknown", facts=(Fact("probe", verdict, 1, T0, count),))
+    assert seen(about)[1] == expected
+
+
+@pytest.mark.parametrize("later", ["absent", "probe_failed", "none"])
+def test_a_proven_absence_is_not_downgraded_by_what_proves_less(later: str) -> None:
+    assert seen(known("unknown", facts=(fact("absent_final"), fact(later))))[1] == "absent_final"
+
+
+def test_word_that_the_work_goes_on_after_a_proven_absence_is_a_contradiction() -> None:
+    assert seen(known("unknown", facts=(fact("absent_final"), fact("processing"))))[1] == "conflict"
+    assert seen(known("unknown", facts=(fact("processing"), fact("absent_final"))))[1] == "absent_final"
+
+
+@pytest.mark.parametrize("source", ["callback", "person", "late_report"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_last_word_does_not_win_whoever_says_it(source: str, order: int) -> None:
+    facts = (fact("absent_final"), fact("present", kind=source))[::order]
+    assert seen(known("unknown", facts=facts))[1] == "conflict"
+
+
+# --- accepted jobs and messages -----------------------------------------------------------------------------
+
+CALLBACK = {"callback": {"source": "pay", "succeeded": ["done"], "failed": ["failed"]}, "completes_by": "callback"}
+
+
+def test_an_accepted_job_is_in_progress_and_its_failure_a_refusal_for_good() -> None:
+    accepted = known("unknown", facts=(fact("processing", kind="reply"),), of=tool(**CALLBACK))
+    assert seen(accepted) == ("unknown", "processing")
+    failed = replace(accepted, facts=(*accepted.facts, fact("job_failed", kind="callback")))
+    assert seen(failed) == ("permanent_reject", "none")
+    assert seen(replace(failed, facts=(*failed.facts, fact("present"))))[1] == "conflict"
+
+
+def test_while_a_callback_is_awaited_nobody_looks() -> None:
+    accepted = known("unknown", facts=(fact("processing", kind="reply"),), of=tool(**CALLBACK), due_at=T0)
+    waiting = replace(accepted, ends_at=T0 + timedelta(seconds=60))
+    assert assembly.looks_of(waiting, T0) == "later"
+    assert assembly.looks_of(waiting, T0 + timedelta(seconds=61)) == "due"
+
+
+def test_a_failed_job_leaves_an_earlier_try_without_a_key_open() -> None:
+    about = known("unknown", "unknown", facts=(fact("job_failed", after=2, kind="callback"),), of=tool(**CALLBACK))
+    assert seen(about)[0] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("proof", "expected"),
+    [("reply", ("unknown", "present")), ("look", ("ok_valid", "none")), ("look_final", ("ok_valid", "none"))],
+)
+def test_a_message_is_as_strong_as_a_reply_so_a_look_still_confirms_it(proof: str, expected: tuple[str, str]) -> None:
+    told = (fact("processing", kind="reply"), fact("present", kind="callback"))
+    about = known("unknown", facts=told, of=tool(proof=proof, **CALLBACK))
+    assert seen(about) == expected
+    assert seen(replace(about, facts=(*told, fact("present"))))[1] == "present"
+
+
+def test_a_message_that_nobody_can_confirm_by_a_look_stands_for_itself() -> None:
+    told = (fact("present", kind="callback"),)
+    assert (
+        seen(known("unknown", facts=told, over_threshold=True, of=tool(reconcile=None, **CALLBACK)))[1] == "present"
+    )
+
+
+# --- undone by somebody else --------------------------------------------------------------------------------
+
+
+def test_a_look_that_finds_our_effect_undone_outside_ends_the_rollback() -> None:
+    undone = known("ok_valid", facts=(fact("undone"),), goal="rollback")
+    evidence = assembly.assemble(undone, T0)
+    assert (evidence.undo, decide(evidence).rule) == ("done", "3a")
+
+
+def test_an_effect_undone_outside_is_a_persons_question_unless_that_was_wanted() -> None:
+    for goal in ("forward", "cancel"):
+        evidence = assembly.assemble(known("ok_valid", facts=(fact("undone"),), goal=goal), T0)
+        assert (evidence.undo, evidence.verdict) == ("none", "conflict")
+
+
 # --- when a look is final -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("started", "final"), [(-1, False), (0, False), (24.999, False), (25, True), (1e6, True)])
 def test_F025_a_look_is_final_from_the_bound_on(started: float, final: bool) -> None:
-    bound = assembly.final_from(tool(), T0)
+    bound = bounds.final_from(tool(), T0)
     at = T0 + timedelta(seconds=started)
     assert (finalize("absent", started_at=at, final_at=bound) == "absent_final") == final
 
 
 @pytest.mark.parametrize("missing", ["max_in_flight_seconds", "max_visibility_lag_seconds"])
 def test_F041_without_a_bound_nothing_is_final(missing: str) -> None:
-    assert assembly.final_from(tool(reconcile=BOUNDED | {missing: None}), T0) is None
+    assert bounds.final_from(tool(reconcile=BOUNDED | {missing: None}), T0) is None
 
 
 def test_bounds_of_zero_make_every_look_final() -> None:
     zero = BOUNDED | {"max_in_flight_seconds": 0, "max_visibility_lag_seconds": 0}
-    assert assembly.final_from(tool(reconcile=zero), T0) == T0
+    assert bounds.final_from(tool(reconcile=zero), T0) == T0
 
 
 def test_while_a_try_is_under_way_no_look_is_final() -> None:
-    assert assembly.final_from(tool(), assembly.uncertain_since(known("unknown", None))) is None
+    assert bounds.final_from(tool(), bounds.uncertain_since(known("unknown", None))) is None
 
 
 @pytest.mark.parametrize("verdict", ["conflict", "processing", "probe_failed"])
@@ -194,16 +334,16 @@ def test_F027_F046_a_key_is_live_while_every_copy_would_land_within_its_retentio
     promise: dict[str, Any], at: float, expected: str
 ) -> None:
     about = known("unknown", of=tool(idempotency=promise))
-    assert assembly.live_key(about, T0 + timedelta(seconds=at)) == expected
+    assert bounds.live_key(about, T0 + timedelta(seconds=at)) == expected
 
 
 def test_F027_a_key_without_a_declared_flight_time_is_no_live_key() -> None:
     unbounded = tool(
         idempotency={**KEY, "retention_seconds": 1000}, reconcile=BOUNDED | {"max_in_flight_seconds": None}
     )
-    assert assembly.live_key(known("unknown", of=unbounded), T0) == "none"
+    assert bounds.live_key(known("unknown", of=unbounded), T0) == "none"
     alone = tool(idempotency={**KEY, "retention_seconds": 1000}, reconcile=None)
-    assert assembly.live_key(known("unknown", of=alone), T0) == "none"
+    assert bounds.live_key(known("unknown", of=alone), T0) == "none"
 
 
 # --- the rest of the fields ---------------------------------------------------------------------------------
@@ -260,7 +400,7 @@ def test_whatever_is_known_can_be_decided(observed: list[Any], facts: list[Any],
 
 def test_F119_the_hash_changes_with_a_fact_and_not_with_time() -> None:
     base = known("unknown")
-    assert assembly.hash_of(base) == assembly.hash_of(replace(base, due_at=T0, looks_made=2))
+    assert snapshots.hash_of(base) == snapshots.hash_of(replace(base, due_at=T0, looks_made=2))
     changed = [
         known("unknown", None),
         known("ok_valid"),
@@ -268,7 +408,7 @@ def test_F119_the_hash_changes_with_a_fact_and_not_with_time() -> None:
         replace(base, goal="cancel"),
         replace(base, gate_open=False),
     ]
-    assert len({assembly.hash_of(one) for one in (base, *changed)}) == 6
+    assert len({snapshots.hash_of(one) for one in (base, *changed)}) == 6
 
 
 def test_looks_made_too_early_leave_one_for_the_moment_that_proves_something() -> None:

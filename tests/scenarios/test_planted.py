@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recovery import endings, escalation, gate, letters, proposal, reports
-from recovery.rules import assembly, backoff, classify, signatures
+from recovery.rules import assembly, backoff, bounds, classify, signatures
 from runs import budgets, redact
 from tests.scenarios.playing import differences
 
@@ -58,7 +58,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {
         "key-expired-between-tries",
     ),
     "an early look is taken for final": (
-        _replaced(assembly, "finalize", _every_look_is_final),
+        _replaced(bounds, "finalize", _every_look_is_final),
         "absent-inside-the-lag-then-outside",
     ),
     "the provider's delay is shortened": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -13,9 +14,12 @@ from django.utils.text import slugify
 from recovery.work.decisions import NEEDS_REASON, Order
 from runs import wall
 from runs.models import Person
+from runs.querysets import read_clock
 
 OTHER = "other"
 OUTCOMES = {"": "Choose one", "present": "It happened", "absent": "It did not happen"}
+SLEEPS = {"30": "30 minutes", "60": "1 hour", "240": "4 hours", "1440": "1 day", "4320": "3 days", "10080": "1 week"}
+"""Minutes that a task may be put off for."""
 _TOO_LONG = "at most %(limit_value)d characters; this one has %(show_value)d. Nothing was saved, nothing was sent."
 REASONS: dict[str, dict[str, str]] = {
     "reconcile": {
@@ -69,6 +73,23 @@ REASONS: dict[str, dict[str, str]] = {
     "compensate": {
         "wrong_request": "The request was wrong",
         "withdrawn": "The request was withdrawn",
+        OTHER: "Other, in words below",
+    },
+    "assign": {
+        "knows_more": "Somebody knows more about it",
+        "end_of_shift": "The end of a shift",
+        "not_mine": "It is another's work",
+        OTHER: "Other, in words below",
+    },
+    "snooze": {
+        "answer_expected": "An answer is expected by then",
+        "after_incident": "After an incident",
+        "customer_agreed": "Agreed with the customer",
+        OTHER: "Other, in words below",
+    },
+    "reopen": {
+        "not_settled": "It was not settled",
+        "wrong_decision": "What was decided turned out wrong",
         OTHER: "Other, in words below",
     },
     "cancel": {
@@ -154,6 +175,8 @@ class VerbForm(MarkForm):
 
     def order(self, task_id: uuid.UUID, by: Person, request_id: str) -> Order:
         further = {name: self.cleaned_data[name] for name in _further(self.verb)}
+        if "minutes" in further:
+            further["until"] = read_clock() + timedelta(minutes=int(further.pop("minutes")))
         return replace(super().order(task_id, by, request_id), **further)
 
 
@@ -171,6 +194,11 @@ def _further(verb: str) -> dict[str, forms.Field]:
             "outcome": forms.ChoiceField(choices=list(OUTCOMES.items()), error_messages=said),
             "reference": forms.CharField(max_length=200, error_messages=proof),
         }
+    if verb == "assign":
+        return {"to": forms.CharField(required=False, max_length=36)}
+    if verb == "snooze":
+        said = {"required": "Say for how long.", "invalid_choice": "Choose one of the times."}
+        return {"minutes": forms.ChoiceField(choices=list(SLEEPS.items()), error_messages=said)}
     return {}
 
 

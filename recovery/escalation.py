@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime
+from typing import Any
 
 from django.db.models import F, Q
 from steadyhand.contract import OUTCOME_OF
 
+from recovery import sla
 from recovery.models import HumanTask
-from recovery.rules import messages
+from recovery.rules import messages, priority
+from recovery.rules.priority import Stake
 from runs import definitions, record, redact
 from runs.models import Action, Run, Tenant
 from runs.querysets import TenantQuerySet, read_clock
@@ -39,18 +42,18 @@ def open_task(
 ) -> HumanTask:
     """The open task of this call, or of the run itself; made if there is none, else it takes the newer question.
 
+    Evidence that contradicts what a task was resolved on reopens that task: its decisions stand in it (DECISIONS 1).
     `page`: why it may not wait for somebody to open the queue.
     """
     kind = kind or KIND_OF.get(reason, "decide_next")
     existing = _existing(run, action, kind)
     if existing is not None and existing.action_id != (action.pk if action else None):
         return existing
-    task = _update(existing, reason, kind, actor) if existing else _create(run, reason, action, kind)
-    if existing is None:
-        record.write_event(
-            run, "task_opened", actor, action=action, to_state="open", reason=messages.title(reason),
-            data={"task": str(task.pk), "kind": task.kind, "reason_code": reason},
-        )  # fmt: skip
+    if existing is not None:
+        task = _update(existing, reason, kind, actor)
+    else:
+        task = _contradicted(run, action, reason, kind, actor) or _create(run, reason, action, kind, actor)
+    sla.follow(task, action, actor)
     if page is not None and task.paged_at is None:
         _page(task, page, actor)
     return task
@@ -66,7 +69,10 @@ def resolve_tasks(run: Run, *, action: Action | None, actor: Actor, resolution: 
 
 def close(task: HumanTask, *, actor: Actor, resolution: str) -> None:
     before, kept = task.state, redact.clean_text(resolution)
-    advance(task, machine="task", to="resolved", resolved_at=read_clock(), resolution=kept, claimed_until=None)
+    advance(
+        task, machine="task", to="resolved", resolved_at=read_clock(), resolution=kept, claimed_until=None,
+        snoozed_until=None, remind_at=None, **sla.stopped_for_good(task),
+    )  # fmt: skip
     record.write_event(
         task.run, "task_resolved", actor, action=task.action, from_state=before, to_state="resolved",
         reason=resolution, data={"task": str(task.pk)},
@@ -103,10 +109,38 @@ def _existing(run: Run, action: Action | None, kind: str) -> HumanTask | None:
     return _open(run).filter(kind=kind, owner_team=_owner(run, action, kind)).first()
 
 
+def reopen(task: HumanTask, reason: str, kind: str, actor: Actor, words: str) -> None:
+    """A resolved task is asked again, with a new clock; what it was resolved with stands in the history."""
+    said, now, service = task.resolution, read_clock(), sla.service_of(task.run)
+    ranked = _ranked(task.run, reason, task.action, now)
+    advance(
+        task, machine="task", to="reopened", resolved_at=None, resolution="", reason_code=reason, kind=kind,
+        claimed_by=None, claimed_until=None, breached_at=None, **ranked, **sla.start(task.run, service, now),
+    )  # fmt: skip
+    record.write_event(
+        task.run, "task_reopened", actor, action=task.action, from_state="resolved", to_state="reopened",
+        reason=words, data={"task": str(task.pk), "kind": kind, "reason_code": reason, "resolved_with": said},
+    )  # fmt: skip
+
+
+def _contradicted(run: Run, action: Action | None, reason: str, kind: str, actor: Actor) -> HumanTask | None:
+    """The last task of this call, if it was resolved on what is contradicted now."""
+    if reason != "conflicting_evidence" or action is None:
+        return None
+    closed = HumanTask.objects.filter(run=run, action=action, state="resolved").order_by("-id").first()
+    if closed is not None:
+        reopen(closed, reason, kind, actor, "What was learned since contradicts what it was resolved on.")
+    return closed
+
+
 def _update(task: HumanTask, reason: str, kind: str, actor: Actor) -> HumanTask:
+    """A newer question takes the place of the old one, and wakes a task that was snoozed over that."""
     if (task.reason_code, task.kind) != (reason, kind):
-        changed = {"reason_code": reason, "kind": kind, "version": F("version") + 1}
-        HumanTask.objects.filter(pk=task.pk).update(**changed)
+        now = read_clock()
+        remind_at = sla.reminder(task.action, sla.service_of(task.run), now)
+        changed = {"reason_code": reason, "kind": kind, "snoozed_until": None, "remind_at": remind_at}
+        ranked = _ranked(task.run, reason, task.action, now)
+        HumanTask.objects.filter(pk=task.pk).update(**changed, **ranked, version=F("version") + 1)
         task.refresh_from_db()
         record.write_event(
             task.run, "task_updated", actor, action=task.action, to_state=task.state, reason=messages.title(reason),
@@ -123,9 +157,9 @@ def _page(task: HumanTask, why: str, actor: Actor) -> None:
     record.write_event(task.run, "paged", actor, action=task.action, reason=why, data=data)
 
 
-def _create(run: Run, reason: str, action: Action | None, kind: str) -> HumanTask:
-    definition, now = definitions.of_run(run), read_clock()
-    return HumanTask.objects.create(
+def _create(run: Run, reason: str, action: Action | None, kind: str, actor: Actor) -> HumanTask:
+    definition, now, service = definitions.of_run(run), read_clock(), sla.service_of(run)
+    task = HumanTask.objects.create(
         tenant_id=run.tenant_id,
         run=run,
         action=action,
@@ -136,11 +170,17 @@ def _create(run: Run, reason: str, action: Action | None, kind: str) -> HumanTas
         workflow_name=definition.name,
         tool=action.tool if action else "",
         owner_team=_owner(run, action, kind),
-        consequence=_consequence(run, reason, action),
         value_minor=action.value_minor if action else None,
         currency=action.currency if action else "",
-        due_at=min(filter(None, (now + timedelta(seconds=definition.manifest.sla_seconds), run.deadline_at))),
+        remind_at=sla.reminder(action, service, now),
+        **_ranked(run, reason, action, now),
+        **sla.start(run, service, now),
     )
+    record.write_event(
+        run, "task_opened", actor, action=action, to_state="open", reason=messages.title(reason),
+        data={"task": str(task.pk), "kind": kind, "reason_code": reason, "priority": task.priority_reason},
+    )  # fmt: skip
+    return task
 
 
 def _owner(run: Run, action: Action | None, kind: str) -> str:
@@ -157,14 +197,22 @@ def _next_number(run: Run) -> int:
     return Tenant.objects.values_list("tasks_opened", flat=True).get(pk=run.tenant_id)
 
 
-def _consequence(run: Run, reason: str, action: Action | None) -> int:
-    """Order of urgency: 3 an unknown or contradicted write that cannot be undone or is over the threshold, 2 another
-    unknown write, 1 work that stands still, 0 a question to the requester."""
-    if OUTCOME_OF[reason].value == "needs_input" if reason in OUTCOME_OF else False:
-        return 0
-    if action is None or action.effect == "read":
-        return 1
+def _ranked(run: Run, reason: str, action: Action | None, now: datetime) -> dict[str, Any]:
+    """The priority of a question asked now, and when the customer's deadline will raise it."""
+    found = priority.of(_stake(run, reason, action))
+    near_at = priority.near_from(run.opened_at, run.deadline_at)
+    if near_at is not None and near_at <= now:
+        found, near_at = priority.raised(found), None
+    return {"consequence": found.rank, "priority_reason": found.words, "near_at": near_at}
+
+
+def _stake(run: Run, reason: str, action: Action | None) -> Stake:
     definition = definitions.of_run(run)
-    tool, threshold = definition.tools.get(action.tool), definition.manifest.value_threshold_minor
-    over = threshold is not None and action.value_minor is not None and action.value_minor > threshold
-    return 3 if over or (tool is not None and tool.irreversible) else 2
+    tool = definition.tools.get(action.tool) if action is not None else None
+    threshold, value = definition.manifest.value_threshold_minor, action.value_minor if action else None
+    return Stake(
+        asks_requester=reason in OUTCOME_OF and OUTCOME_OF[reason].value == "needs_input",
+        effect=action.effect if action else "",
+        over_threshold=threshold is not None and value is not None and value > threshold,
+        irreversible=tool is not None and tool.irreversible,
+    )

@@ -12,7 +12,15 @@ from runs.states import TASK_OPEN
 
 
 class HumanTask(TenantRow):
-    """A question that only a person may answer; one open per run and cause, and never without an owner (I2)."""
+    """A question that only a person may answer; one open per run and cause, and never without an owner (I2).
+
+    owner           the person who has it, of `owner_team`; none where it is the team's.
+    near_at         when the customer's deadline comes near and raises `consequence`; empty once it did.
+    soon_at         from when on it counts as due soon. `breached_at`: when the sweep found it past `due_at`.
+    pause           why its clock stands still since `paused_at` (rules.pauses), with `left_seconds` of working time.
+    snoozed_until   hidden until then, or until something new is learned after `snoozed_at`.
+    remind_at       when an approval is asked for again; `reminders` counts.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="tasks", db_constraint=False, db_index=False)
     action = models.ForeignKey(
@@ -27,6 +35,9 @@ class HumanTask(TenantRow):
     state = models.CharField(max_length=20, default="open")
     version = models.PositiveIntegerField(default=0)
     owner_team = models.CharField(max_length=80)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     claimed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -37,10 +48,22 @@ class HumanTask(TenantRow):
     )
     claimed_until = models.DateTimeField(null=True, blank=True)
     consequence = models.PositiveSmallIntegerField(default=0)
+    priority_reason = models.CharField(max_length=200, default="", db_default="", blank=True)
+    near_at = models.DateTimeField(null=True, blank=True)
     value_minor = models.BigIntegerField(null=True, blank=True)
     currency = models.CharField(max_length=3, blank=True)
     opened_at = models.DateTimeField(db_default=database_now())
     due_at = models.DateTimeField()
+    soon_at = models.DateTimeField(null=True, blank=True)
+    breached_at = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    pause = models.CharField(max_length=10, default="", db_default="", blank=True)
+    left_seconds = models.FloatField(null=True, blank=True)
+    snoozed_at = models.DateTimeField(null=True, blank=True)
+    snoozed_until = models.DateTimeField(null=True, blank=True)
+    remind_at = models.DateTimeField(null=True, blank=True)
+    reminded_at = models.DateTimeField(null=True, blank=True)
+    reminders = models.PositiveSmallIntegerField(default=0, db_default=0)
     resolved_at = models.DateTimeField(null=True, blank=True)
     resolution = models.TextField(blank=True)
     paged_at = models.DateTimeField(null=True, blank=True)
@@ -58,6 +81,14 @@ class HumanTask(TenantRow):
                 condition=Q(state="claimed", claimed_by__isnull=False) | ~Q(state="claimed"),
                 name="claim_has_a_claimer",
             ),
+            models.CheckConstraint(
+                condition=Q(paused_at__isnull=True, pause="", left_seconds__isnull=True)
+                | (Q(paused_at__isnull=False, left_seconds__isnull=False) & ~Q(pause="")),
+                name="pause_knows_what_is_left",
+            ),
+            models.CheckConstraint(
+                condition=Q(snoozed_until__isnull=True) | Q(snoozed_at__isnull=False), name="snooze_has_a_beginning"
+            ),
         ]
         indexes = [
             models.Index(
@@ -67,7 +98,66 @@ class HumanTask(TenantRow):
             ),
             models.Index(fields=["tenant", "run", "id"], name="task_by_run"),
             models.Index(fields=["claimed_until"], name="task_claims", condition=Q(state="claimed")),
+            models.Index(
+                fields=["due_at"],
+                name="task_unbreached",
+                condition=Q(state__in=TASK_OPEN, breached_at__isnull=True, paused_at__isnull=True),
+            ),
+            models.Index(
+                fields=["snoozed_until"],
+                name="task_snoozed",
+                condition=Q(state__in=TASK_OPEN, snoozed_until__isnull=False),
+            ),
+            models.Index(
+                fields=["remind_at"],
+                name="task_reminders",
+                condition=Q(state__in=TASK_OPEN, remind_at__isnull=False),
+            ),
+            models.Index(
+                fields=["near_at"], name="task_near", condition=Q(state__in=TASK_OPEN, near_at__isnull=False)
+            ),
         ]
+
+
+class InputRequest(TenantRow):
+    """A link by which a requester answers one question: one field of one call as it stood. Spent by its answer.
+
+    The link itself is signed and kept nowhere; `shown_at` says that it was handed out. `answer` is the redacted
+    value, `sealed_answer` the real one for the agent. `tries` counts answers that did not fit.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    action = models.ForeignKey(
+        Action, on_delete=models.PROTECT, related_name="questions", db_constraint=False, db_index=False
+    )
+    task = models.ForeignKey(
+        HumanTask, on_delete=models.PROTECT, related_name="questions", db_constraint=False, db_index=False
+    )
+    field = models.CharField(max_length=300)
+    action_version = models.IntegerField()
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    asked_at = models.DateTimeField(db_default=database_now())
+    expires_at = models.DateTimeField()
+    shown_at = models.DateTimeField(null=True, blank=True)
+    tries = models.PositiveSmallIntegerField(default=0, db_default=0)
+    answered_at = models.DateTimeField(null=True, blank=True)
+    answer = models.JSONField(null=True, blank=True)
+    sealed_answer = models.BinaryField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(answered_at__isnull=True, sealed_answer__isnull=True)
+                | Q(answered_at__isnull=False, sealed_answer__isnull=False),
+                name="answer_has_a_time",
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "action"],
+                condition=Q(answered_at__isnull=False),
+                name="one_answer_per_call",
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "run", "id"], name="question_by_run")]
 
 
 class Decision(TenantRow):

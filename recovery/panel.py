@@ -103,7 +103,16 @@ def _before(task: HumanTask, person: Person) -> dict[str, Any]:
         "mine": task.claimed_by_id == person.pk and task.state == "claimed",
         "held_by": str(task.claimed_by) if task.state == "claimed" else None,
         "held_until": task.claimed_until,
+        "snoozed_until": task.snoozed_until,
+        "twin": _twin(task) if task.state not in TASK_OPEN else "",
     }
+
+
+def _twin(task: HumanTask) -> str:
+    """The open task that asks about the same cause, by its number."""
+    same = HumanTask.objects.filter(run=task.run, cause=task.cause, state__in=TASK_OPEN)
+    number = same.values_list("number", flat=True).first()
+    return f"T-{number}" if number is not None else ""
 
 
 def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
@@ -115,6 +124,7 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "awaiting_approval": action is not None and action.state == "awaiting_approval",
         "in_flight": action is not None and action.state == "permitted",
         "held": action is not None and action.state == "held",
+        "sent_write": action is not None and action.effect == "write" and action.attempts > 0,
         "tool": task.tool or "the run",
         "final_from": case.final_at if case else None,
         "by_hand": case is not None and case.known.connector_kind == "manual",

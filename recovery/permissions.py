@@ -27,6 +27,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "auditor": ("view", "audit"),
 }
 
+MOST_PEOPLE = 500
 Grants = dict[uuid.UUID, frozenset[str]]
 
 
@@ -52,6 +53,24 @@ def may(person: Person, ability: str, tenant_id: uuid.UUID) -> bool:
 def tenants_of(person: Person) -> list[uuid.UUID]:
     """The tenants whose rows this person may read."""
     return [tenant for tenant, abilities in grants(person).items() if "view" in abilities]
+
+
+def people(tenant_id: uuid.UUID, ability: str) -> list[Person]:
+    """Everybody who may sign in and holds this ability in the tenant, by name; at most MOST_PEOPLE."""
+    holding = GroupObjectPermission.objects.filter(
+        object_pk=str(tenant_id),
+        permission__content_type__app_label="runs",
+        permission__content_type__model="tenant",
+        permission__codename=ability,
+    ).values("group")
+    found = Person.objects.filter(is_active=True, groups__in=holding).distinct()
+    return list(found.order_by("name", "pk")[:MOST_PEOPLE])
+
+
+def colleague(tenant_id: uuid.UUID, email: str, *, ability: str = "claim") -> Person | None:
+    """The person of that address, if they may sign in and hold the ability here."""
+    found = Person.objects.filter(email=email.lower(), is_active=True).first()
+    return found if found is not None and may(found, ability, tenant_id) else None
 
 
 def an_admin_exists() -> bool:

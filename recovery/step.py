@@ -7,7 +7,7 @@ from typing import Any
 
 from steadyhand.contract import OUTCOME_OF
 
-from recovery import escalation
+from recovery import escalation, sla
 from recovery.case import Case
 from recovery.rules.classify import Classified
 from runs import record
@@ -42,9 +42,12 @@ class Step:
         return self.action.settled_at is not None
 
     def move(self, to: str, *, kind: str, **changes: Any) -> None:
+        before = self.action.state
         record.move_action(
             self.action, to, self.actor, run=self.run, kind=kind, reason=f"Rule {self.case.answer.rule}.", **changes
         )
+        if before != to and "processing" in (before, to):
+            sla.follow_call(self.run, self.action, self.actor)
 
     def resolve(self, resolution: str) -> None:
         escalation.resolve_tasks(self.run, action=self.action, actor=self.actor, resolution=resolution)

@@ -81,9 +81,9 @@ def _setting_now() -> str:
 
 
 def due_tenants() -> list[uuid.UUID]:
-    """Ids of tenants with work for the sweep; the database function gives ids and nothing else (SEC-29)."""
+    """Ids of tenants with work for the sweep; the database functions give ids and nothing else (SEC-29)."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT app_due_tenants()")
+        cursor.execute("SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks()")
         return [row[0] for row in cursor.fetchall()]
 
 

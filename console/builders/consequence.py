@@ -24,6 +24,9 @@ BUTTONS = {
     "attest": "Attest now",
     "compensate": "Undo it now",
     "cancel": "Cancel the run now",
+    "assign": "Hand over now",
+    "snooze": "Snooze now",
+    "reopen": "Reopen now",
     "confirm": "Confirm the statement",
     "doubt": "Reject the statement",
 }
@@ -33,6 +36,9 @@ _WORST = {
     "discard": ("What the call was meant to do is not done, and nobody is asked about it again.", "warn"),
     "top_up": ("The run uses up what you add and stops again. It cannot be topped up a second time.", "warn"),
     "resume": ("The agent stops again and a new task opens. Nothing that is proven is repeated.", "idle"),
+    "assign": ("It lies with the receiver, whose time it uses up. The SLA clock runs on.", "idle"),
+    "snooze": ("Nobody looks at it before then. What is asked stays open.", "warn"),
+    "reopen": ("A colleague looks once more at what was right.", "idle"),
     "attest": ("The statement is wrong and counts. A later look-up that contradicts it opens a task.", "warn"),
     "compensate": ("An undo fails or is unknown: the run stops there, and names what is left.", "warn"),
 }
@@ -49,6 +55,9 @@ _AGREE = {
     "attest_alone": "Nobody. The amount is below the threshold of this workflow.",
     "compensate": "A second person for each undo above the threshold of this workflow.",
     "cancel": "Nobody. Stopping is always allowed.",
+    "assign": "Nobody. Whoever may work on tasks may be given one.",
+    "snooze": "Nobody.",
+    "reopen": "Nobody. One doubt is enough.",
     "confirm": "Nobody. You are the second person; whoever attested it may not confirm it.",
     "doubt": "Nobody. One doubt is enough.",
 }
@@ -65,6 +74,9 @@ _CHAIN = {
     "attest_alone": ("It counts as evidence",),
     "compensate": ("Each effect is undone", "Each undo is proven or not"),
     "cancel": ("The run ends",),
+    "assign": ("The task is another's",),
+    "snooze": ("The task wakes by itself",),
+    "reopen": ("A colleague decides",),
     "confirm": ("It counts as evidence",),
     "doubt": ("The task goes back to the queue",),
 }
@@ -80,7 +92,7 @@ def said(seen: Seen, verb: Verb) -> str:
 
 def worst(seen: Seen, verb: Verb) -> tuple[str, str]:
     """The sentence, and "idle" where nothing can change or "warn" where something is lost."""
-    if not seen.panel.situation.task_open:
+    if not seen.panel.situation.task_open and verb.name != "reopen":
         return "None. The task is resolved; nothing can be sent from here.", "idle"
     if seen.panel.statement is not None and verb.name in ("approve", "reject"):
         return _WORST["attest"] if verb.name == "approve" else ("The truth goes unused a while longer.", "idle")

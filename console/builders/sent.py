@@ -8,6 +8,7 @@ from console import forms
 from console.builders import scope, words
 from console.builders.task import Seen
 from console.pages.confirm import Choice, Select, SentRow, TextField
+from recovery import permissions
 from recovery.rules.policy import Verb
 from runs.models import Action, Effect
 
@@ -22,6 +23,9 @@ _INTRO = {
     "resume": "The agent goes on from the last proven state; its next calls are checked like any other.",
     "attest": "Steadyhand sends nothing. What you state becomes evidence of this call.",
     "compensate": "The registered undo of each proven effect, the latest first.",
+    "assign": "Steadyhand sends nothing. The task gets another owner, with your words and the facts below.",
+    "snooze": "Steadyhand sends nothing. What goes on by itself goes on; the task sleeps, and your claim ends.",
+    "reopen": "Steadyhand sends nothing. The task stands in the queue again, with a new clock.",
     "cancel": "Steadyhand sends nothing. What was not dispatched is stopped.",
 }
 
@@ -63,11 +67,21 @@ def selects(seen: Seen, verb: Verb, typed: Typed) -> list[Select]:
     made = [_select("reason_code", "Code", forms.REASONS[verb.name], typed)]
     if verb.name == "attest":
         made.insert(0, _select("outcome", "What happened", forms.OUTCOMES, typed))
+    if verb.name == "assign":
+        made.insert(0, _select("to", "To", _receivers(seen), typed))
+    if verb.name == "snooze":
+        made.insert(0, _select("minutes", "For", forms.SLEEPS, typed))
     review = seen.panel.case.tool.review if seen.panel.case else None
     if verb.name == "reject" and review is not None and review.reject_codes:
         codes = {"": "None"} | {code: code.replace("_", " ") for code in review.reject_codes}
         made.append(_select("code", "Told to the agent", codes, typed))
     return made
+
+
+def _receivers(seen: Seen) -> dict[str, str]:
+    """The team, and everybody who may work on tasks here."""
+    colleagues = permissions.people(seen.task.tenant_id, "claim")
+    return {"": f"The team ({seen.task.owner_team})"} | {str(one.pk): one.name for one in colleagues}
 
 
 def fields(seen: Seen, verb: Verb, typed: Typed) -> list[TextField]:

@@ -24,11 +24,12 @@ def next_actions(panel: Panel) -> list[Verb]:
 
 
 def claim_verbs(panel: Panel) -> list[Verb]:
-    """Taking and giving back, each by one click."""
+    """Taking and giving back, each by one click; handing over, putting off; and asking again what is resolved."""
     if not panel.situation.task_open:
-        return []
+        return [_ask(panel, panel.verb("reopen"))]
     names = ("release", "claim") if panel.situation.mine else ("claim",)
     found = [click(panel, panel.verb(name)) for name in names]
+    found += [_ask(panel, panel.verb(name)) for name in ("assign", "snooze")]
     return [
         replace(verb, label="Extend") if verb.name == "claim" and panel.situation.mine else verb for verb in found
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import re
 import shlex
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,11 @@ def tenant(slug: str) -> Tenant:
         )
     with wall.within(found):
         return Tenant.objects.get(pk=found)
+
+
+def name_of(tenant_id: uuid.UUID) -> str:
+    with wall.within(tenant_id):
+        return Tenant.objects.values_list("name", flat=True).get(pk=tenant_id)
 
 
 def exists(slug: str) -> bool:

@@ -106,6 +106,27 @@ def cancel(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
     return _confirmed(request, task_id, "cancel", decisions.cancel)
 
 
+@sheet_or_send
+@access.acts
+def assign(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Hand the task to a colleague, or back to the team."""
+    return _confirmed(request, task_id, "assign", decisions.assign)
+
+
+@sheet_or_send
+@access.acts
+def snooze(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Put the task off until a time."""
+    return _confirmed(request, task_id, "snooze", decisions.snooze)
+
+
+@sheet_or_send
+@access.acts
+def reopen(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Ask a resolved question again."""
+    return _confirmed(request, task_id, "reopen", decisions.reopen)
+
+
 @require_POST
 @access.acts
 def claim(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:

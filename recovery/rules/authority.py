@@ -29,6 +29,8 @@ def concerns(at: Situation, name: str) -> bool:
         "discard": bool(at.letter),
         "top_up": at.fired is not None,
         "attest": tried,
+        "request_input": bool(at.question),
+        "provide_input": bool(at.question),
         "compensate": at.rolling_back or at.undoable > 0 or could_undo,
     }.get(name, True)
 

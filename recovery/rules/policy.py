@@ -5,14 +5,14 @@ Pure. The same answer draws the buttons, gates the POST and is asked again by th
 
 from __future__ import annotations
 
-from recovery.rules import authority
+from recovery.rules import authority, desk
 from recovery.rules.decide import Action, NextAction, decide
 from recovery.rules.evidence import Evidence
 from recovery.rules.situation import LABELS, Situation, Verb, allowed, barred, blocked, clock, surely_nothing
 
 __all__ = ["ACTING", "LABELS", "Situation", "Verb", "clock", "find", "retry_safe", "shown", "surely_nothing", "verbs"]
 
-RECOMMENDABLE = ("reconcile", "retry", "resume")
+RECOMMENDABLE = ("reconcile", "retry", "resume", "request_input")
 """What a page may point at: nothing that ends, spends or vouches for anything; that is the person's own choice."""
 
 
@@ -21,7 +21,7 @@ def verbs(at: Situation) -> tuple[Verb, ...]:
     made = [rule(at) for rule in ACTING.values()]
     best = next((verb.name for verb in made if verb.allowed and verb.name in RECOMMENDABLE), None)
     marked = [verb.as_recommended() if verb.name == best else verb for verb in made]
-    return (*marked, _claim(at), _release(at), _comment(at))
+    return (*marked, *(rule(at) for rule in desk.VERBS.values()))
 
 
 def shown(at: Situation) -> tuple[Verb, ...]:
@@ -177,28 +177,6 @@ def _cancel(at: Situation) -> Verb:
     return allowed("cancel", "F134", "Stops everything not yet sent. What is proven stays and is listed.")
 
 
-def _claim(at: Situation) -> Verb:
-    bar = barred(at, "claim")
-    if bar is not None:
-        return bar
-    if at.attested:
-        return blocked("claim", "attest", f"{at.attested}; a second person confirms or rejects it.")
-    sentence = "Yours for 30 minutes; from now on nothing is sent by itself."
-    return allowed("claim", "claim", "Extends your claim by 30 minutes." if at.mine else sentence)
-
-
-def _release(at: Situation) -> Verb:
-    if not at.mine:
-        return blocked("release", "claim", "you do not hold this task.")
-    return allowed("release", "claim", "Gives the task back to the queue.")
-
-
-def _comment(at: Situation) -> Verb:
-    if "comment" not in at.abilities:
-        return blocked("comment", "role", "your role does not include this.")
-    return allowed("comment", "note", "A note for your colleagues; it proves nothing.")
-
-
 ACTING = {
     "reconcile": _reconcile,
     "approve": authority.approve,
@@ -210,6 +188,10 @@ ACTING = {
     "attest": authority.attest,
     "compensate": authority.compensate,
     "discard": authority.discard,
+    "request_input": desk.request_input,
+    "provide_input": desk.provide_input,
     "cancel": _cancel,
 }
 """The verbs that act, in the order in which they stand."""
+WITH_REASON = (*ACTING, "assign", "snooze", "reopen")
+"""The verbs that want words for whoever reads the history."""

@@ -24,11 +24,24 @@ LABELS = {
     "compensate": "Undo what was done",
     "discard": "Discard the dead letter",
     "cancel": "Cancel the run",
+    "request_input": "Ask the requester",
+    "provide_input": "Answer for the requester",
+    "assign": "Hand over",
+    "snooze": "Snooze",
+    "reopen": "Reopen",
     "comment": "Comment",
     "send": "Send the call",
 }
-ABILITY_OF = {"reject": "approve", "discard": "replay"}
-"""The ability that a verb takes where it is not its own: who may agree may refuse."""
+ABILITY_OF = {
+    "reject": "approve",
+    "discard": "replay",
+    "request_input": "resume",
+    "provide_input": "resume",
+    "assign": "claim",
+    "snooze": "claim",
+    "reopen": "claim",
+}
+"""The ability that a verb takes where it is not its own: who may agree may refuse, who may claim may hand over."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,10 @@ class Situation:
     rolling_back    whether undoing was ordered before.
     by_hand         whether the system of this call is one that no request reaches (connector kind manual).
     undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.
+    snoozed_until   until when the task is put off. `twin`: the open task that asks about the same already.
+    sent_write      whether the call of the task is a write that left.
+    question        the field that the requester has to change; `unaskable` says why a form cannot ask for it.
+    answer_until    until when the requester may answer.
     """
 
     abilities: frozenset[str]
@@ -90,6 +107,12 @@ class Situation:
     doubtful: int = 0
     stopped: str = ""
     by_hand: bool = False
+    snoozed_until: datetime | None = None
+    twin: str = ""
+    sent_write: bool = False
+    question: str = ""
+    unaskable: str = ""
+    answer_until: datetime | None = None
 
 
 @dataclass(frozen=True)

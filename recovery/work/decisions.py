@@ -16,7 +16,7 @@ from recovery.models import Decision, HumanTask
 from recovery.panel import Panel
 from recovery.rules import policy
 from recovery.rules.decide import TABLE_VERSION
-from recovery.work import approvals, attestations, ceilings, desk, nudges, steering
+from recovery.work import approvals, attestations, ceilings, desk, handing, nudges, snoozing, steering
 from recovery.work.wishes import Done, NoSuchTask, Order, Overtaken, ReasonMissing, Refused, Unusable
 from runs import record, redact, wall
 from runs.models import Person
@@ -25,7 +25,7 @@ from runs.record import Actor
 
 __all__ = ["NEEDS_REASON", "NoSuchTask", "Order", "Overtaken", "ReasonMissing", "Refused", "Unusable"]
 
-NEEDS_REASON = tuple(policy.ACTING)
+NEEDS_REASON = policy.WITH_REASON
 Do = Callable[[Panel, Order, Actor], Done]
 
 
@@ -92,6 +92,21 @@ def compensate(order: Order) -> Decision:
 def cancel(order: Order) -> Decision:
     """Cancel the run; a write that is still unknown keeps its task."""
     return _decide("cancel", order, steering.cancel)
+
+
+def assign(order: Order) -> Decision:
+    """Hand a task to a colleague, or back to the team. Raises Unusable for somebody who may not work on it."""
+    return _decide("assign", order, handing.assign)
+
+
+def snooze(order: Order) -> Decision:
+    """Put a task off until a time. Raises Unusable for one that is past or too far."""
+    return _decide("snooze", order, snoozing.snooze)
+
+
+def reopen(order: Order) -> Decision:
+    """Ask a resolved question again."""
+    return _decide("reopen", order, snoozing.reopen)
 
 
 def comment(order: Order) -> Decision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from recovery import sla
 from recovery.models import Comment
 from recovery.panel import Panel
 from recovery.work.wishes import CLAIM_MINUTES, Done, Order
@@ -15,7 +16,8 @@ from runs.states import advance
 
 def claim(seen: Panel, order: Order, actor: Actor) -> Done:
     until = read_clock() + timedelta(minutes=CLAIM_MINUTES)
-    advance(seen.task, machine="task", to="claimed", claimed_by=order.by, claimed_until=until)
+    advance(seen.task, machine="task", to="claimed", claimed_by=order.by, claimed_until=until, snoozed_until=None)
+    sla.follow(seen.task, seen.task.action, actor)
     return Done(f"Yours until {until:%H:%M:%S} UTC.")
 
 

@@ -17,7 +17,7 @@ from recovery import case as cases
 from recovery import leases, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
-from recovery.work import approvals, nudges, orders
+from recovery.work import approvals, nudges, orders, upkeep
 from runs import record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
@@ -171,5 +171,9 @@ STEPS: dict[str, Work] = {
     "claims": by_run(_runs_with_decayed_claims, _decay_claims),
     "overrun": by_run(_runs_out_of_time, _stop_overrun),
     "nudges": _nudge,
+    "late": upkeep.mark_late,
+    "woken": by_run(upkeep.asleep, upkeep.wake),
+    "reminded": by_run(upkeep.unapproved, upkeep.remind),
+    "left": by_run(upkeep.left_behind, upkeep.take_back),
 }
-"""What a pass does for each tenant, in this order. What these look for, `app_due_tenants()` has to know of."""
+"""What a pass does for each tenant, in this order. What these look for, `wall.due_tenants()` has to know of."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from runs.models import Person
 
@@ -17,6 +18,9 @@ class Order:
     code        a reviewer's code for a rejection, as the tool declares it (`review.reject_codes`)
     amount      what a top-up adds; None for the most that is allowed
     outcome, reference    what is attested ("present" or "absent"), and the provider's own reference for it
+    to          the id of the colleague a task is handed to; empty for the team
+    until       when a snoozed task wakes
+    value       what the requester said, as text, told on their behalf
     """
 
     task_id: uuid.UUID
@@ -30,6 +34,9 @@ class Order:
     amount: int | None = None
     outcome: str = ""
     reference: str = ""
+    to: str = ""
+    until: datetime | None = None
+    value: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ Validation reports every fault at once, each with its path. Promises are checked
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Annotated, Any, Literal, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     BaseModel,
@@ -30,6 +32,10 @@ Path = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 Seconds = Annotated[float, Field(ge=0, le=366 * 86400)]
 Minor = Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
 Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
+Clock = Annotated[str, StringConstraints(pattern=r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$")]
+Pause = Literal["requester", "provider", "snoozed"]
+Share = Annotated[float, Field(gt=0, lt=1)]
+Reminders = Annotated[list[Share], Field(max_length=5)]
 Status = Annotated[int, Field(strict=True, ge=100, le=599)]
 M = TypeVar("M", bound="Part")
 
@@ -306,6 +312,35 @@ class Budgets(Part):
     turn_cost_minor_units: Minor | None = None
 
 
+class WorkingHours(Part):
+    """When a team works: on these days, between these wall-clock times of its zone, not on holidays.
+
+    `closes` 24:00 is midnight. An hour a day is the least.
+    """
+
+    time_zone: Annotated[str, StringConstraints(min_length=1, max_length=60)] = "UTC"
+    days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] = Field(
+        default=["mon", "tue", "wed", "thu", "fri"], min_length=1, max_length=7
+    )
+    opens: Clock = "09:00"
+    closes: Clock = "17:00"
+    holidays: list[date] = Field(default_factory=list, max_length=366)
+
+    @model_validator(mode="after")
+    def there_are_hours(self) -> WorkingHours:
+        if _minutes(self.opens) + 60 > _minutes(self.closes):
+            raise ValueError("closes has to be an hour after opens at least, on the same day (24:00 is its end)")
+        try:
+            ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as wrong:
+            raise ValueError("time_zone has to be a name such as Europe/Berlin") from wrong
+        return self
+
+
+def _minutes(clock: str) -> int:
+    return int(clock[:2]) * 60 + int(clock[3:])
+
+
 class Manifest(Part):
     """A workflow: immutable once registered; a change is a new version."""
 
@@ -319,8 +354,11 @@ class Manifest(Part):
     compensation_order: list[Name] = Field(default_factory=list, max_length=100)
     owner_team: Annotated[str, StringConstraints(min_length=1, max_length=80)] = "support"
     sla_seconds: Annotated[int, Field(strict=True, ge=60, le=30 * 86400)] = 3600
+    sla_hours: WorkingHours | None = None
+    sla_pauses: list[Pause] | None = None
     value_threshold_minor: Minor | None = None
     approval_seconds: Annotated[int, Field(strict=True, ge=60, le=30 * 86400)] | None = None
+    approval_reminders: Reminders | None = None
 
     @model_validator(mode="wrap")
     @classmethod

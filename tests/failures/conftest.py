@@ -5,6 +5,7 @@ from inspect import signature
 from typing import Any
 
 import pytest
+from steadyhand.manifest import Manifest
 
 from runs.models import Person, Tenant
 from tests.factories import Agent, Case, billing_manifest, make_client, make_person, make_tenant, open_run, register
@@ -44,7 +45,8 @@ def opened(agent: Agent) -> Opener:
 def manifest(**promises: Any) -> dict[str, Any]:
     """The billing manifest; what is no part of it as a whole is a promise of the credit."""
     whole = {name: promises.pop(name) for name in list(promises) if name in signature(billing_manifest).parameters}
-    made = billing_manifest(**whole)
+    more = {name: promises.pop(name) for name in list(promises) if name in Manifest.model_fields}
+    made = billing_manifest(**whole) | more
     next(tool for tool in made["tools"] if tool["name"] == "apply_credit").update(promises)
     return made
 

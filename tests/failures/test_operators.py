@@ -48,6 +48,7 @@ from tests.recovery.stories import (
     work,
 )
 
+DESK = {"claim", "assign", "snooze", "comment", "reconcile", "cancel", "attest"}
 HELD = ("escalated", "needs_human", "external_outcome_resolved")
 
 
@@ -165,9 +166,9 @@ def test_a_comment_proves_nothing_and_moves_nothing(lost: Case, alice: Person) -
     [
         ("viewer", set()),
         ("auditor", set()),
-        ("support", {"claim", "comment", "reconcile", "cancel", "attest"}),
-        ("oncall", {"claim", "comment", "reconcile", "cancel", "attest"}),
-        ("admin", {"claim", "comment", "reconcile", "cancel", "attest"}),
+        ("support", DESK),
+        ("oncall", DESK),
+        ("admin", DESK),
     ],
 )
 def test_the_verbs_of_an_unknown_write_by_role(lost: Case, role: str, verbs: set[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.rules import policy
+from recovery.rules import desk, policy
 from recovery.rules.decide import Action, decide
 from recovery.rules.policy import Situation, Verb
 from recovery.rules.situation import Ceiling
@@ -113,7 +113,8 @@ def test_the_question_whether_sending_again_is_safe_has_one_answer(known: Any, c
 def test_a_task_about_the_run_itself_has_no_call_to_send() -> None:
     about_run = at(evidence=None, settled=True, open_calls=0)
     assert policy.retry_safe(about_run)[0] == "not_applicable"
-    assert {one.name for one in policy.verbs(about_run) if one.allowed} == {"resume", "cancel", "claim", "comment"}
+    own = {"claim", "assign", "snooze", "comment"}
+    assert {one.name for one in policy.verbs(about_run) if one.allowed} == {"resume", "cancel", *own}
 
 
 SITUATIONS = st.builds(
@@ -136,7 +137,7 @@ SITUATIONS = st.builds(
 @given(SITUATIONS)
 def test_every_button_is_allowed_or_says_why_not_and_one_at_most_is_recommended(situation: Situation) -> None:
     made = policy.verbs(situation)
-    assert len({one.name for one in made}) == len(made) == len(policy.ACTING) + 3
+    assert len({one.name for one in made}) == len(made) == len(policy.ACTING) + len(desk.VERBS)
     assert all(one.sentence and one.rule for one in made)
     assert all(one.sentence.startswith("Blocked: ") != one.allowed for one in made)
     assert sum(one.recommended for one in made) <= 1

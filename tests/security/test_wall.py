@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, models, transaction
 
 from console.embedded.places import APP_ROLE, OWNER_ROLE
-from recovery.models import CallbackSecret, DeadLetter, HumanTask, InboxMessage, IngestRecord
+from recovery.models import CallbackSecret, DeadLetter, HumanTask, InboxMessage, IngestRecord, InputRequest
 from runs import ddl, hot, wall
 from runs.models import Action, Event, RateWindow, Run, Stop, Tenant, TenantRow
 from tests.factories import (
@@ -75,6 +75,10 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
         completed_effects=[], failure_class="retry_exhausted", next_action="replay", owner_team="t",
     )  # fmt: skip
     CallbackSecret.objects.create(tenant=tenant, source="payments", sealed_secret=b"x")
+    InputRequest.objects.create(
+        tenant=tenant, run_id=action.run_id, action=action, task=HumanTask.objects.latest("id"), field="account",
+        action_version=1, by=stopper, expires_at=now,
+    )  # fmt: skip
     InboxMessage.objects.create(
         tenant=tenant, source="payments", message_id="m", sent_at=now, raw={}, sealed_body=b"x"
     )
@@ -247,7 +251,7 @@ def test_SEC_29_the_questions_from_outside_give_ids_and_nothing_else(north: Case
         found = cursor.fetchall()
     assert {row[1] for row in found} == {"uuid"}
     assert {row[2] for row in found} == {"search_path=public, pg_temp"}
-    assert len(found) == 3
+    assert len(found) == 4
 
 
 # --- the catalogue ------------------------------------------------------------------------------------------

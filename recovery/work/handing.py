@@ -1,0 +1,81 @@
+"""Who has a task: handed to a colleague or back to the team, and what somebody leaves behind who left (F129)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q
+
+from recovery import permissions, policies
+from recovery.models import HumanTask
+from recovery.panel import Panel
+from recovery.work.wishes import CLAIM_MINUTES, Done, Order, Unusable
+from runs import record
+from runs.ids import parse_id
+from runs.models import Person, Run
+from runs.querysets import read_clock
+from runs.record import Actor
+from runs.states import advance
+
+RETURNABLE = ("open", "claimed", "reopened")
+MOST_FACTS = 5
+
+
+def assign(seen: Panel, order: Order, actor: Actor) -> Done:
+    """Hand the task over; a claim goes along, and ends where it goes back to the team. Raises Unusable for nobody.
+
+    What is known at that moment is kept with the decision, so that the receiver need not look for it.
+    """
+    facts: dict[str, object] = {"facts": _facts(seen)}
+    if not order.to:
+        advance(seen.task, machine="task", to=_unclaimed(seen.task), owner=None, **_NOBODY)
+        return Done(f"Back with {seen.task.owner_team}.", {**facts, "to": seen.task.owner_team})
+    receiver = _colleague(seen.run, order.to)
+    if receiver is None:
+        raise Unusable("to", "Choose somebody of this tenant who may work on tasks.")
+    claim: dict[str, Any] = {}
+    if seen.task.state == "claimed":
+        claim = {"claimed_by": receiver, "claimed_until": read_clock() + timedelta(minutes=CLAIM_MINUTES)}
+    advance(seen.task, machine="task", to=seen.task.state, owner=receiver, **claim)
+    return Done(f"Handed over to {receiver}.", {**facts, "to": str(receiver)})
+
+
+def take_back(run: Run, actor: Actor) -> int:
+    """What people hold who may not sign in any more: claims to the queue, tasks to the team's lead or the team."""
+    left = Q(claimed_by__is_active=False) | Q(owner__is_active=False)
+    tasks = HumanTask.objects.filter(left, run=run, state__in=RETURNABLE).select_related("run", "claimed_by", "owner")
+    for task in tasks:
+        _take_back(task, actor)
+    return len(tasks)
+
+
+def _take_back(task: HumanTask, actor: Actor) -> None:
+    gone = [person for person in (task.claimed_by, task.owner) if person is not None and not person.is_active]
+    owner = policies.lead(task.tenant_id, task.owner_team) if task.owner in gone else task.owner
+    before = task.state
+    claim = _NOBODY if task.claimed_by in gone else {}
+    advance(task, machine="task", to=_unclaimed(task) if claim else before, owner=owner, **claim)
+    record.write_event(
+        task.run, "owner_left", actor, action=task.action, from_state=before, to_state=task.state,
+        reason=f"{gone[0]} was deactivated; the task is {owner or task.owner_team}'s.", data={"task": str(task.pk)},
+    )  # fmt: skip
+
+
+_NOBODY: dict[str, Any] = {"claimed_by": None, "claimed_until": None}
+
+
+def _unclaimed(task: HumanTask) -> str:
+    return "open" if task.state == "claimed" else task.state
+
+
+def _colleague(run: Run, text: str) -> Person | None:
+    person_id = parse_id(text)
+    found = Person.objects.filter(pk=person_id, is_active=True).first() if person_id else None
+    return found if found is not None and permissions.may(found, "claim", run.tenant_id) else None
+
+
+def _facts(seen: Panel) -> list[str]:
+    if seen.task.action is None:
+        return []
+    return list(seen.task.action.evidence.order_by("-id").values_list("fact", flat=True)[:MOST_FACTS])

@@ -1,0 +1,142 @@
+"""A task is handed over, and what becomes of it when whoever had it leaves (DECISIONS 1.3, F129)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from console.embedded.errors import Trouble
+from recovery import leaving
+from recovery.models import HumanTask
+from recovery.work.decisions import ReasonMissing, Refused, Unusable
+from recovery.work.sweep import sweep
+from runs import wall
+from runs.models import Event, Person, Tenant
+from runs.record import Actor
+from tests.factories import Case, lose_the_reply, make_person, make_tenant, turn
+from tests.failures.conftest import Opener
+from tests.recovery.stories import Looks, kinds, panel, press
+
+DESK = Actor("person", "ops (command line)")
+
+
+@pytest.fixture
+def lost(opened: Opener, looks: Looks) -> Case:
+    case = opened()
+    turn(case)
+    lose_the_reply(case)
+    return case
+
+
+def held(case: Case) -> tuple[str, str | None, str | None]:
+    """(state, owner, claimer) of the task."""
+    with wall.within(case.tenant.pk):
+        task = HumanTask.objects.select_related("owner", "claimed_by").get(pk=case.task().pk)
+        return task.state, str(task.owner) if task.owner else None, str(task.claimed_by) if task.claimed_by else None
+
+
+def told(case: Case, kind: str) -> list[str]:
+    with wall.within(case.tenant.pk):
+        found = Event.objects.filter(run_id=case.run_id, kind=kind).order_by("id")
+        return list(found.values_list("reason", flat=True))
+
+
+def name_lead(tenant: Tenant, **team: Any) -> None:
+    with wall.within(tenant.pk):
+        Tenant.objects.filter(pk=tenant.pk).update(policy={"teams": {"billing-support": team}})
+
+
+def test_a_claim_goes_along_with_the_task(lost: Case, alice: Person, omar: Person) -> None:
+    press("claim", lost, alice)
+    decision = press("assign", lost, alice, to=str(omar.pk), reason="Omar knows this customer.")
+    assert held(lost) == ("claimed", "Omar", "Omar")
+    assert (decision.result, decision.reason) == ("Handed over to Omar.", "Omar knows this customer.")
+    until = lost.task().claimed_until
+    assert until is not None
+    assert timedelta(minutes=29) < until - decision.requested_at <= timedelta(minutes=30)
+    with pytest.raises(Refused, match="Omar holds this task"):
+        press("assign", lost, alice, to=str(alice.pk))
+
+
+def test_an_unclaimed_task_gets_an_owner_and_no_claim(lost: Case, alice: Person, omar: Person) -> None:
+    press("assign", lost, alice, to=str(omar.pk))
+    assert held(lost) == ("open", "Omar", None)
+
+
+def test_back_to_the_team_ends_the_claim(lost: Case, alice: Person, omar: Person) -> None:
+    press("assign", lost, alice, to=str(omar.pk))
+    press("claim", lost, omar)
+    press("assign", lost, omar, to="")
+    assert held(lost) == ("open", None, None)
+
+
+def test_what_is_known_is_kept_with_the_handover(lost: Case, looks: Looks, alice: Person, omar: Person) -> None:
+    decision = press("assign", lost, alice, to=str(omar.pk))
+    assert decision.snapshot["to"] == "Omar"
+    assert isinstance(decision.snapshot["facts"], list)
+
+
+def test_it_goes_to_nobody_outside_the_tenant_or_without_the_right(lost: Case, alice: Person) -> None:
+    stranger = make_person("charlie", make_tenant("south"))
+    viewer = make_person("bob", lost.tenant, "viewer")
+    for receiver in (str(stranger.pk), str(viewer.pk), "nobody", str(lost.run_id)):
+        with pytest.raises(Unusable, match="somebody of this tenant"):
+            press("assign", lost, alice, to=receiver)
+    with pytest.raises(Refused, match="your role does not include this"):
+        press("assign", lost, viewer, to=str(alice.pk))
+    with pytest.raises(ReasonMissing):
+        press("assign", lost, alice, to="", reason=" ")
+    assert held(lost) == ("open", None, None)
+
+
+# --- somebody leaves (F129) ---------------------------------------------------------------------------------
+
+
+def test_F129_a_claim_returns_to_the_queue_at_once_and_the_history_says_so(lost: Case, alice: Person) -> None:
+    press("claim", lost, alice)
+    assert leaving.deactivate(alice, DESK) == 1
+    assert held(lost) == ("open", None, None)
+    assert told(lost, "owner_left") == ["Alice was deactivated; the task is billing-support's."]
+    assert panel(lost, alice).verbs
+    assert not any(verb.allowed for verb in panel(lost, alice).verbs)
+
+
+def test_F129_what_was_owned_falls_to_the_lead_of_the_team(lost: Case, alice: Person, omar: Person) -> None:
+    name_lead(lost.tenant, lead="omar@people.example")
+    press("assign", lost, alice, to=str(alice.pk))
+    leaving.deactivate(alice, DESK)
+    assert held(lost) == ("open", "Omar", None)
+
+
+def test_F129_a_lead_who_left_as_well_leaves_it_to_the_team(lost: Case, alice: Person, omar: Person) -> None:
+    name_lead(lost.tenant, lead="omar@people.example")
+    leaving.deactivate(omar, DESK)
+    press("assign", lost, alice, to=str(alice.pk))
+    leaving.deactivate(alice, DESK)
+    assert held(lost) == ("open", None, None)
+
+
+def test_F129_the_sweep_gives_back_what_was_left_by_other_ways(lost: Case, alice: Person) -> None:
+    press("claim", lost, alice)
+    Person.objects.filter(pk=alice.pk).update(is_active=False)
+    for _ in range(2):
+        sweep(ring=lambda decision_id: None)
+    assert held(lost) == ("open", None, None)
+    assert kinds(lost).count("owner_left") == 1
+
+
+def test_F129_leaving_twice_is_leaving_once(lost: Case, alice: Person) -> None:
+    leaving.deactivate(alice, DESK)
+    assert leaving.deactivate(alice, DESK) == 0
+
+
+def test_the_only_admin_cannot_leave_before_there_is_another(tenant: Tenant) -> None:
+    ada = make_person("ada", tenant, "admin")
+    with pytest.raises(Trouble, match="the only admin of North"):
+        call_command("deactivate_person", ada.email)
+    make_person("mia", tenant, "admin")
+    call_command("deactivate_person", ada.email)
+    assert not Person.objects.get(pk=ada.pk).is_active

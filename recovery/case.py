@@ -14,9 +14,10 @@ from recovery.rules import assembly, backoff, bounds, decide, elsewhere, paging,
 from recovery.rules.decide import NextAction
 from recovery.rules.evidence import Evidence, Goal
 from recovery.rules.known import Fact, Known, Try
-from runs import budgets, definitions
+from runs import budgets, definitions, gathering
 from runs.definitions import Definition
-from runs.models import Action, Run
+from runs.models import Action, Attempt, Run
+from runs.models import Evidence as Learned
 from runs.querysets import read_clock
 
 
@@ -127,12 +128,8 @@ def _known(
     next_due_at: datetime | None,
 ) -> Known:
     tries = _tries(action)
-    facts = tuple(
-        Fact(*fact)
-        for fact in action.evidence.order_by("id").values_list(
-            "kind", "verdict", "after_attempt", "started_at", "count"
-        )
-    )
+    told = gathering.rows(Learned, "action_id", action.pk, lambda found: found.only(*_TOLD))
+    facts = tuple(Fact(one.kind, one.verdict, one.after_attempt, one.started_at, one.count) for one in told)
     connector = definition.connector(tool)
     letter = letters.of(action) if action.attempts >= run.max_attempts else None
     is_undo = action.role == "undo"
@@ -160,6 +157,7 @@ def _known(
     )
 
 
+_TOLD = ("kind", "verdict", "after_attempt", "started_at", "count")
 CREDENTIAL_REFUSED = ("credentials_invalid", "credentials_revoked")
 """Refusals of the caller, not of the call: for good until a person says that the connection is renewed."""
 _OBSERVED_OF = {
@@ -179,7 +177,8 @@ def _tries(action: Action) -> tuple[Try, ...]:
     """The attempts of a call; an item of a batch was sent with it, and stands as that answer said."""
     if action.role == "item":
         return (Try(1, _OBSERVED_OF.get(action.state, "unknown"), action.settled_at),)
-    rows = list(action.tries.order_by("number").values_list(*_TRY, named=True))
+    tries = gathering.rows(Attempt, "action_id", action.pk, lambda found: found.only(*_TRY))
+    rows = sorted(tries, key=lambda one: one.number)
     freed = action.state in ("held", "refused_transient")
     keys = list(dict.fromkeys(one.idempotency_key for one in rows))
     return tuple(

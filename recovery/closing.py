@@ -8,7 +8,7 @@ from recovery import escalation, letters, undos
 from recovery.rules import bounds
 from recovery.rules.classify import NO_RESULT
 from recovery.step import Step
-from runs import record, vault
+from runs import gathering, record, vault
 from runs.models import Action, Evidence
 
 PROOF_REASON = {
@@ -62,14 +62,15 @@ def ask_about_kept_effect(step: Step) -> None:
 
 def _taken_apart(step: Step) -> bool:
     named = step.classified is not None and step.classified.items
-    return bool(named) or step.action.parts.filter(role="item").exists()
+    return bool(named) or (step.case.tool.batch is not None and step.action.parts.filter(role="item").exists())
 
 
 def _reason(step: Step, by: str) -> str:
     """An accepted job that ends as it should has simply completed; a lost answer that was found says how."""
     if by == "response" and step.classified:
         return step.classified.reason
-    awaited = by in ("probe", "callback") and step.action.evidence.filter(kind="reply", verdict="processing").exists()
+    told = _evidence(step.action) if by in ("probe", "callback") else []
+    awaited = any((one.kind, one.verdict) == ("reply", "processing") for one in told)
     return "completed" if awaited else PROOF_REASON[by]
 
 
@@ -83,7 +84,12 @@ def _recount_at(step: Step) -> datetime | None:
 
 
 def _found(action: Action) -> Evidence | None:
-    return action.evidence.filter(verdict__in=("present", "present_final")).order_by("-strength", "-id").first()
+    present = [one for one in _evidence(action) if one.verdict in ("present", "present_final")]
+    return max(present, key=lambda one: (one.strength, one.pk), default=None)
+
+
+def _evidence(action: Action) -> list[Evidence]:
+    return gathering.rows(Evidence, "action_id", action.pk, lambda found: found.defer("raw"))
 
 
 def _record_of(found: Evidence, action: Action) -> bytes | None:

@@ -9,7 +9,7 @@ from steadyhand.contract import OUTCOME_OF
 from recovery import escalation, rollback
 from recovery.endings import conclude
 from recovery.rules import messages
-from runs import record
+from runs import gathering, record
 from runs.models import Action, Run
 from runs.record import Actor
 from runs.states import RUN_OPEN
@@ -37,7 +37,7 @@ _NO_REASON: dict[str, Any] = {
 
 def refresh_run(run: Run, actor: Actor) -> None:
     """Move the run to the worst state of its open calls (DESIGN: parallel calls), or on with its cancel, or back."""
-    run.refresh_from_db()
+    gathering.refresh(run)
     if run.state not in RUN_OPEN:
         _correct(run, actor)
     elif run.state == "cancelling":
@@ -62,7 +62,8 @@ def end_cancelling(run: Run, actor: Actor) -> None:
 
 def _follow_actions(run: Run, actor: Actor) -> None:
     """The items of a batch are not asked: the batch speaks for them."""
-    opens = list(run.actions.filter(settled_at__isnull=True).exclude(role="item").order_by("id"))
+    unsettled = gathering.rows(Action, "run_id", run.pk, lambda found: found.filter(settled_at=None))
+    opens = [action for action in unsettled if action.settled_at is None and action.role != "item"]
     worst = min(opens, key=lambda action: _RANK.index(_state_for(action)), default=None)
     if run.state == "escalated" and escalation.has_run_task(run):
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
 from django.db.models import F, Q
 from steadyhand.contract import OUTCOME_OF
 
@@ -12,8 +14,8 @@ from recovery import sla
 from recovery.models import HumanTask
 from recovery.rules import messages, priority
 from recovery.rules.priority import Stake
-from runs import definitions, record, redact
-from runs.models import Action, Run, Tenant
+from runs import definitions, gathering, record, redact
+from runs.models import Action, Run
 from runs.querysets import TenantQuerySet, read_clock
 from runs.record import Actor
 from runs.states import TASK_OPEN, advance
@@ -35,6 +37,9 @@ KIND_OF = {
     "credentials_revoked": "access_request",
     "retry_exhausted": "dead_letter",
 }
+
+
+_COUNT_TASKS = "UPDATE runs_tenant SET tasks_opened = tasks_opened + %s WHERE id = %s RETURNING tasks_opened"
 
 
 def open_task(
@@ -61,7 +66,7 @@ def open_task(
 
 def resolve_tasks(run: Run, *, action: Action | None, actor: Actor, resolution: str) -> int:
     """Close what the evidence has answered: the tasks of this action (or all of the run's); returns how many."""
-    tasks = _open(run).filter(action=action) if action is not None else _open(run)
+    tasks = [task for task in _open_tasks(run) if action is None or task.action_id == action.pk]
     for task in tasks:
         close(task, actor=actor, resolution=resolution)
     return len(tasks)
@@ -84,7 +89,7 @@ def holder(run: Run) -> HumanTask | None:
 
     What waits for a second person is held as well.
     """
-    return _open(run).filter(state__in=("claimed", "awaiting_approval")).first()
+    return next((task for task in _open_tasks(run) if task.state in ("claimed", "awaiting_approval")), None)
 
 
 def contradiction(run: Run) -> HumanTask | None:
@@ -97,13 +102,18 @@ def has_run_task(run: Run) -> bool:
     return _open(run).filter(Q(action=None) | Q(reason_code="approval_expired")).exists()
 
 
+def _open_tasks(run: Run) -> list[HumanTask]:
+    found = gathering.rows(HumanTask, "run_id", run.pk, lambda found: found.filter(state__in=TASK_OPEN))
+    return [task for task in found if task.state in TASK_OPEN]
+
+
 def _open(run: Run) -> TenantQuerySet[HumanTask]:
     return HumanTask.objects.filter(run=run, state__in=TASK_OPEN)
 
 
 def _existing(run: Run, action: Action | None, kind: str) -> HumanTask | None:
     """A refused credential is one question to its owner, however many calls it stops."""
-    own = _open(run).filter(action=action).first()
+    own = next((task for task in _open_tasks(run) if task.action_id == (action.pk if action else None)), None)
     if own is not None or action is None or kind != "access_request":
         return own
     return _open(run).filter(kind=kind, owner_team=_owner(run, action, kind)).first()
@@ -151,19 +161,17 @@ def _update(task: HumanTask, reason: str, kind: str, actor: Actor) -> HumanTask:
 
 def _page(task: HumanTask, why: str, actor: Actor) -> None:
     """Once for each task: the same question does not wake anybody twice."""
-    task.paged_at = read_clock()
-    HumanTask.objects.filter(pk=task.pk).update(paged_at=task.paged_at)
+    gathering.change(task, {}, {"paged_at": read_clock()})
     data = {"task": str(task.pk), "kind": task.kind, "reason_code": task.reason_code}
     record.write_event(task.run, "paged", actor, action=task.action, reason=why, data=data)
 
 
 def _create(run: Run, reason: str, action: Action | None, kind: str, actor: Actor) -> HumanTask:
     definition, now, service = definitions.of_run(run), read_clock(), sla.service_of(run)
-    task = HumanTask.objects.create(
+    task = HumanTask(
         tenant_id=run.tenant_id,
         run=run,
         action=action,
-        number=_next_number(run),
         kind=kind,
         cause=action.action_id if action else "run",
         reason_code=reason,
@@ -176,6 +184,7 @@ def _create(run: Run, reason: str, action: Action | None, kind: str, actor: Acto
         **_ranked(run, reason, action, now),
         **sla.start(run, service, now),
     )
+    gathering.insert(task, prepare=_number)
     record.write_event(
         run, "task_opened", actor, action=action, to_state="open", reason=messages.title(reason),
         data={"task": str(task.pk), "kind": kind, "reason_code": reason, "priority": task.priority_reason},
@@ -191,10 +200,13 @@ def _owner(run: Run, action: Action | None, kind: str) -> str:
     return named[:80] if named else definition.manifest.owner_team
 
 
-def _next_number(run: Run) -> int:
+def _number(tasks: Sequence[HumanTask]) -> None:
     """The tenant's own counter: a shared sequence would tell one tenant how busy the others are (SEC-30)."""
-    Tenant.objects.filter(pk=run.tenant_id).update(tasks_opened=F("tasks_opened") + 1)
-    return Tenant.objects.values_list("tasks_opened", flat=True).get(pk=run.tenant_id)
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_TASKS, [len(tasks), tasks[0].tenant_id])
+        first = cursor.fetchone()[0] - len(tasks) + 1
+    for number, task in enumerate(tasks, first):
+        task.number = number
 
 
 def _ranked(run: Run, reason: str, action: Action | None, now: datetime) -> dict[str, Any]:

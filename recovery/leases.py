@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from recovery import settle
-from runs import record
-from runs.models import Action, Attempt, Run
-from runs.querysets import database_now
+from runs import gathering, record
+from runs.models import Attempt, Run
+from runs.querysets import database_now, read_clock
 from runs.record import TIMER
 
 
 def expire_of_run(run: Run) -> int:
     """End every attempt of this run whose lease is over; the run is locked. Returns how many there were."""
-    expired = list(
-        Attempt.objects.filter(run=run, ended_at__isnull=True, lease_until__lte=database_now()).select_related(
-            "action"
-        )
-    )
+    now = read_clock()
+    open_tries = gathering.rows(Attempt, "run_id", run.pk, _over)
+    expired = [one for one in open_tries if one.ended_at is None and one.lease_until <= now]
     for attempt in expired:
         _expire(run, attempt)
     return len(expired)
+
+
+def _over(tries: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    return tries.filter(ended_at=None, lease_until__lte=database_now()).select_related("action")
 
 
 def _expire(run: Run, attempt: Attempt) -> None:
@@ -28,10 +32,12 @@ def _expire(run: Run, attempt: Attempt) -> None:
     action = attempt.action
     reason = "external_outcome_unknown" if action.effect == "write" else "provider_unavailable"
     ended: datetime = attempt.lease_until
-    if not record.end_attempt(attempt, fence=attempt.fence, ended_at=ended, observed="unknown", reason_code=reason):
+    if not record.end_attempt(
+        attempt, run=run, fence=attempt.fence, ended_at=ended, observed="unknown", reason_code=reason
+    ):
         return
-    run.refresh_from_db()
-    action = Action.objects.get(pk=action.pk)
+    gathering.refresh(run)
+    gathering.refresh(action)
     record.write_event(
         run, "lease_expired", TIMER, action=action, from_state=action.state, to_state=action.state,
         reason="No report came before the lease ended.", data={"attempt": attempt.number, "step": action.step},

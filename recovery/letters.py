@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from recovery.models import DeadLetter
-from runs import definitions, record
+from runs import definitions, gathering, record
 from runs.models import Action, Run
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -21,7 +21,7 @@ NEXT = "Replay this call once more under its own identity when its cause is gone
 
 
 def of(action: Action) -> DeadLetter | None:
-    return DeadLetter.objects.filter(action=action).first()
+    return next(iter(gathering.rows(DeadLetter, "action_id", action.pk)), None)
 
 
 def extra_attempts(letter: DeadLetter | None) -> int:

@@ -84,7 +84,7 @@ def _stop_at_turn_limit(run: Run, actor: Actor) -> None:
 def _give_up_reads(run: Run) -> None:
     """End what only reads: its late answer is kept and moves nothing."""
     for attempt in Attempt.objects.filter(run=run, ended_at__isnull=True, action__effect="read"):
-        record.end_attempt(attempt, fence=attempt.fence, observed="unknown", reason_code="cancelled_by_user")
+        record.end_attempt(attempt, run=run, fence=attempt.fence, observed="unknown", reason_code="cancelled_by_user")
     run.refresh_from_db()
 
 

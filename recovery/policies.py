@@ -17,6 +17,7 @@ from steadyhand.manifest import Manifest, Part, Pause, Reminders, WorkingHours
 
 from recovery import permissions
 from recovery.rules.hours import Hours
+from runs import gathering
 from runs.models import Person, Tenant
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -52,6 +53,10 @@ class Service:
 
 def of_tenant(tenant_id: uuid.UUID) -> TenantPolicy:
     """The tenant's policy; the wall is open."""
+    return gathering.once((TenantPolicy, tenant_id), lambda: _read(tenant_id))
+
+
+def _read(tenant_id: uuid.UUID) -> TenantPolicy:
     kept: dict[str, Any] = Tenant.objects.values_list("policy", flat=True).get(pk=tenant_id)
     return TenantPolicy.model_validate(kept)
 

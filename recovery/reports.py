@@ -154,6 +154,7 @@ def end(
     tool = definitions.of_run(run).tools[attempt.action.tool]
     record.end_attempt(
         attempt,
+        run=run,
         fence=attempt.fence,
         ended_at=ended_at or read_clock(),
         observed=found.observed,

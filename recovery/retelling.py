@@ -215,7 +215,7 @@ def _end_lease(run: Run, attempt: Attempt, at: datetime | None = None) -> None:
         return
     ended: datetime = min(at or attempt.lease_until, attempt.lease_until)
     reason = "external_outcome_unknown" if attempt.action.effect == "write" else "provider_unavailable"
-    record.end_attempt(attempt, fence=attempt.fence, ended_at=ended, observed="unknown", reason_code=reason)
+    record.end_attempt(attempt, run=run, fence=attempt.fence, ended_at=ended, observed="unknown", reason_code=reason)
     run.refresh_from_db()
 
 

@@ -13,7 +13,7 @@ from recovery.models import HumanTask
 from recovery.policies import Service
 from recovery.rules import hours, pauses
 from recovery.rules.pauses import Waiting
-from runs import definitions, record
+from runs import definitions, gathering, record
 from runs.models import Action, Run
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -50,8 +50,9 @@ def follow(task: HumanTask, action: Action | None, actor: Actor) -> None:
 
 def follow_call(run: Run, action: Action, actor: Actor) -> None:
     """The same for the open tasks of a call whose state has changed."""
-    for task in HumanTask.objects.filter(run=run, action=action, resolved_at__isnull=True):
-        follow(task, action, actor)
+    for task in gathering.rows(HumanTask, "run_id", run.pk, lambda found: found.filter(resolved_at=None)):
+        if task.action_id == action.pk and task.resolved_at is None:
+            follow(task, action, actor)
 
 
 def stopped_for_good(task: HumanTask) -> dict[str, Any]:
@@ -92,7 +93,5 @@ def _due(run: Run, service: Service, now: datetime, seconds: float) -> dict[str,
 
 
 def _write(task: HumanTask, actor: Actor, kind: str, words: str, **changes: Any) -> None:
-    HumanTask.objects.filter(pk=task.pk).update(**changes)
-    for name, value in changes.items():
-        setattr(task, name, value)
+    gathering.change(task, {}, changes)
     record.write_event(task.run, kind, actor, action=task.action, reason=f"{words}.", data={"task": str(task.pk)})

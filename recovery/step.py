@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
 from steadyhand.contract import OUTCOME_OF
 
 from recovery import escalation, sla
 from recovery.case import Case
 from recovery.rules.classify import Classified
-from runs import record
-from runs.models import Action, Run
+from runs import gathering, record
+from runs.models import Action, Attempt, Run
 from runs.record import Actor
+
+
+def _ends(tries: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    return tries.only("number", "reason_code")
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,9 @@ class Step:
 
     def last_reason(self) -> str | None:
         """Why the last try ended as it did."""
-        reasons = self.action.tries.order_by("-number").values_list("reason_code", flat=True)
-        return reasons.first() or self.action.reason_code
+        tries = gathering.rows(Attempt, "action_id", self.action.pk, _ends)
+        last = max(tries, key=lambda one: one.number, default=None)
+        return (last.reason_code if last else None) or self.action.reason_code
 
     def waiting_reason(self) -> str:
         reason = self.classified.reason if self.classified else self.last_reason()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import TypeVar
 
@@ -38,8 +41,24 @@ def database_now() -> AppNow:
     return AppNow()
 
 
+_held_clock: ContextVar[datetime | None] = ContextVar("held_clock", default=None)
+
+
+@contextmanager
+def held_clock() -> Iterator[None]:
+    """One reading for everything inside the block: a short transaction that decides many things at one moment."""
+    token = _held_clock.set(read_clock())
+    try:
+        yield
+    finally:
+        _held_clock.reset(token)
+
+
 def read_clock() -> datetime:
     """The time of the only clock there is: leases, deadlines and bounds are compared with it (I20)."""
+    held = _held_clock.get()
+    if held is not None:
+        return held
     with connection.cursor() as cursor:
         cursor.execute("SELECT app_now()")
         now: datetime = cursor.fetchone()[0]

@@ -16,7 +16,7 @@ from steadyhand.contract import OpenRun
 from steadyhand.identity import BadInput
 from steadyhand.manifest import Manifest
 
-from runs import redact, states
+from runs import gathering, redact, states
 from runs.models import Action, AgentClient, Attempt, Effect, Event, Evidence, Run, Workflow
 from runs.querysets import read_clock
 from runs.together import Statement, read_together
@@ -134,19 +134,21 @@ def write_event(
     data: dict[str, Any] | None = None,
 ) -> Event:
     """Append to the history; the row is also the audit row (I11)."""
-    return Event.objects.create(
+    event = Event(
         tenant_id=run.tenant_id if run else _given(tenant_id),
-        run=run,
-        action=action,
+        run_id=run.pk if run else None,
+        action_id=action.pk if action else None,
         kind=kind,
         actor=actor.name,
         actor_kind=actor.kind,
         from_state=from_state,
         to_state=to_state,
-        reason=redact.clean_text(reason),
+        reason=gathering.once(reason, lambda: redact.clean_text(reason)),
         request_id=actor.request_id,
         data=data or {},
     )
+    gathering.insert(event)
+    return event
 
 
 def move_run(
@@ -219,40 +221,37 @@ def grant_attempt(
     )
 
 
-def end_attempt(attempt: Attempt, *, fence: int, **observed: Any) -> bool:
+def end_attempt(attempt: Attempt, *, run: Run, fence: int, **observed: Any) -> bool:
     """Close an attempt if it is still open under this fence; False says that it was closed before (I6)."""
-    still = Attempt.objects.filter(pk=attempt.pk, fence=fence, ended_at__isnull=True)
     if "ended_at" not in observed:
         observed["ended_at"] = read_clock()
-    if not still.update(**observed):
+    if not gathering.change(attempt, {"fence": fence, "ended_at": None}, observed):
         return False
-    Run.objects.filter(pk=attempt.run_id).update(in_flight=F("in_flight") - 1, version=F("version") + 1)
-    for name, value in observed.items():
-        setattr(attempt, name, value)
+    gathering.change(run, {}, {"in_flight": F("in_flight") - 1, "version": F("version") + 1})
     return True
 
 
-def prove_effect(action: Action, *, run: Run, by: str, external_id: str) -> Effect:
+def prove_effect(action: Action, *, run: Run, by: str, external_id: str) -> None:
     """Write down that the change exists; proving it twice changes nothing."""
-    effect, _ = Effect.objects.get_or_create(
+    effect = Effect(
         tenant_id=run.tenant_id,
-        action=action,
-        defaults={
-            "run": run,
-            "step": action.step,
-            "external_id": external_id,
-            "amount_minor": action.value_minor,
-            "currency": action.currency,
-            "proven_by": by,
-        },
+        action_id=action.pk,
+        run_id=run.pk,
+        step=action.step,
+        external_id=external_id,
+        amount_minor=action.value_minor,
+        currency=action.currency,
+        proven_by=by,
     )
-    return effect
+    gathering.insert(effect, once=True)
 
 
 def add_evidence(action: Action, *, run: Run, **fields: Any) -> Evidence:
     """Keep one thing that was learned; `after_attempt` says which dispatch it speaks about."""
     fields.setdefault("after_attempt", action.attempts)
-    return Evidence.objects.create(tenant_id=run.tenant_id, run=run, action=action, **fields)
+    evidence = Evidence(tenant_id=run.tenant_id, run_id=run.pk, action_id=action.pk, **fields)
+    gathering.insert(evidence)
+    return evidence
 
 
 def _given(tenant_id: uuid.UUID | None) -> uuid.UUID:

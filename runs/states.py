@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import F, Model
+from django.db.models import Model
 
-from runs import wall
+from runs import gathering, wall
 from runs.querysets import database_now
 
 if TYPE_CHECKING:
@@ -274,20 +274,11 @@ def advance(row: Model, *, machine: str, to: str, **changes: Any) -> None:
     old: str = row.state  # type: ignore[attr-defined]
     if old != to and not may_move(machine, old, to, wall.acting()):
         raise IllegalMove(f"{machine} {row.pk}: {old} → {to} by {wall.acting() or 'nobody'}")
-    guarded = type(row)._default_manager.filter(pk=row.pk, state=old, version=row.version)  # type: ignore[attr-defined]
-    if not guarded.update(state=to, version=F("version") + 1, **changes):
+    version: int = row.version  # type: ignore[attr-defined]
+    if not gathering.change(
+        row, {"state": old, "version": version}, {"state": to, "version": version + 1, **changes}
+    ):
         raise StaleState(f"{machine} {row.pk} is no longer {old}")
-    _follow(row, {"state": to, "version": row.version + 1, **changes})  # type: ignore[attr-defined]
-
-
-def _follow(row: Model, changes: dict[str, Any]) -> None:
-    """Bring the row in memory to what was written; only what the database computed has to be read back."""
-    computed = [name for name, value in changes.items() if hasattr(value, "resolve_expression")]
-    for name, value in changes.items():
-        if name not in computed:
-            setattr(row, name, value)
-    if computed:
-        row.refresh_from_db(fields=computed)
 
 
 def advance_run(run: Run, to: str, **changes: Any) -> None:

@@ -14,6 +14,8 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Model, QuerySet
 
+from runs import gathering
+
 _NOTHING = ("SELECT WHERE false", ())
 
 
@@ -31,6 +33,7 @@ Question = Statement | QuerySet[Any]
 
 def read_together(*questions: Question) -> list[list[Any]]:
     """The answers in the order of the questions. The first one opens the transaction if none has been spoken in."""
+    gathering.flush()
     connection.ensure_connection()
     raw = connection.connection
     with connection.wrap_database_errors:

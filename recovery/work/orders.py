@@ -11,12 +11,13 @@ from recovery.models import Decision
 from recovery.rules.decide import TABLE_VERSION
 from recovery.rules.decide import Action as Answer
 from recovery.work import nudges
-from runs import definitions
+from runs import definitions, gathering
 from runs.ids import new_id
 from runs.models import Action, Run
 from runs.record import Actor
 
 NEVER_SENT = ("proposed", "approved")
+WAITS = ("requested", "running")
 FREE = (*NEVER_SENT, "refused_transient", "absent_final", "unknown")
 """States from which a call may go out; a held one is a person's, one in flight or looked at is not asked."""
 
@@ -27,9 +28,8 @@ def sent_by_worker(action: Action, tool: Tool) -> bool:
 
 def under_way_since(action: Action) -> datetime | None:
     """Since when the worker has been told to look or to send without having come back; None if it has not."""
-    waits = Decision.objects.filter(action=action, state__in=("requested", "running"))
-    since: datetime | None = waits.values_list("requested_at", flat=True).first()
-    return since
+    told = gathering.rows(Decision, "action_id", action.pk, lambda found: found.filter(state__in=WAITS))
+    return next((one.requested_at for one in told if one.state in WAITS), None)
 
 
 def send_now(run: Run, action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
@@ -62,8 +62,8 @@ def _order(verb: str, action: Action, reason: str, *, actor: Actor, ring: nudges
     if under_way_since(action) is not None:
         return None
     case = cases.read(action.run, action)
-    Action.objects.filter(pk=action.pk).update(due_at=None)
-    decision = Decision.objects.create(
+    gathering.change(action, {}, {"due_at": None})
+    decision = Decision(
         tenant_id=action.tenant_id,
         run=action.run,
         action=action,
@@ -77,5 +77,6 @@ def _order(verb: str, action: Action, reason: str, *, actor: Actor, ring: nudges
         evidence_hash=case.evidence_hash,
         snapshot=case.snapshot(),
     )
+    gathering.insert(decision)
     nudges.after_commit(decision.pk, ring)
     return decision

@@ -1,24 +1,24 @@
 """What the clock brings: leases that ran out, looks that are due, claims that decayed, messages that were lost.
 
-Tenant by tenant and run by run, each in its own short transaction; a run that somebody else has locked is skipped and
-found again a few seconds later, so two sweeps at once do no harm (F070).
+Tenant by tenant, five hundred runs to a short transaction; a run that somebody else has locked is skipped and found
+again a few seconds later, so two sweeps at once do no harm (F070).
 """
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from recovery import case as cases
-from recovery import leases, settle
+from recovery import leases, papers, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
 from recovery.work import approvals, nudges, orders, upkeep
-from runs import record, wall
+from runs import gathering, record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
 from runs.record import TIMER
@@ -26,6 +26,8 @@ from runs.states import advance
 
 log = logging.getLogger(__name__)
 BATCH = 500
+A_PASS = 20 * BATCH
+"""What a step takes on at once for a tenant; the rest waits for the next pass."""
 AGENTS_TURN = ("planning", "executing", "recovering")
 NUDGE_AGAIN = timedelta(seconds=5)
 
@@ -45,39 +47,73 @@ def sweep(*, ring: nudges.Ring) -> dict[str, int]:
 
 
 def by_run(find: Find, handle: Handle) -> Work:
-    """A step over runs: `find` gives the ids of those with something due, `handle` gets each of them locked."""
+    """A step over runs: `find` gives the ids of those with something due, `handle` gets each of them locked.
+
+    Many runs share a transaction and its statements (runs/gathering.py). `handle` need not know; what it reads beside
+    what recovery/papers.py reads ahead costs a statement for each run.
+    """
 
     def work(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
         with wall.within(tenant_id):
-            found = list(find())
-        return sum(_safely(tenant_id, run_id, lambda run: handle(run, ring)) for run_id in found)
+            found = list(dict.fromkeys(find()))
+        return _together(tenant_id, found, handle, ring)
 
     return work
 
 
-def _safely(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int]) -> int:
+def _together(tenant_id: uuid.UUID, run_ids: Sequence[uuid.UUID], handle: Handle, ring: nudges.Ring) -> int:
+    """In batches as large as go well: one that fails is halved, down to the one run that cannot be handled.
+
+    After a run that had to be written another way, the next ones go alone first.
+    """
+    done, rest, size = 0, list(run_ids), BATCH
+    while rest:
+        some = rest[:size]
+        try:
+            handled, left, spoiled = _batch(tenant_id, some, handle, ring)
+        except Exception:
+            if len(some) > 1:
+                size = len(some) // 2
+                continue
+            handled, left, spoiled = _alone(tenant_id, some[0], handle, ring), [], True
+        done += handled
+        rest = left + rest[len(some) :]
+        size = 1 if spoiled else min(2 * size, BATCH)
+    return done
+
+
+def _alone(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Handle, ring: nudges.Ring) -> int:
     """One run that cannot be handled must not keep the sweep from all the others; the log says which it was."""
     try:
-        return _one_run(tenant_id, run_id, handle)
+        with wall.within(tenant_id, by="timer"):
+            run = Run.objects.select_for_update(skip_locked=True).filter(pk=run_id).first()
+            return handle(run, ring) if run is not None else 0
     except Exception:
         log.exception("the sweep could not handle run %s", run_id)
         return 0
 
 
-def _one_run(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Callable[[Run], int]) -> int:
-    with wall.within(tenant_id, by="timer"):
-        run = Run.objects.select_for_update(skip_locked=True).filter(pk=run_id).first()
-        return handle(run) if run is not None else 0
+def _batch(
+    tenant_id: uuid.UUID, run_ids: Sequence[uuid.UUID], handle: Handle, ring: nudges.Ring
+) -> tuple[int, list[uuid.UUID], bool]:
+    """How many rows were handled, which runs are left, and whether one was written another way."""
+    done, rung = 0, list[uuid.UUID]()
+    with wall.within(tenant_id, by="timer"), gathering.gathered() as together:
+        waiting = papers.lock(together, run_ids)
+        while waiting and not together.is_spoiled:
+            done += handle(waiting.pop(0), rung.append)
+    nudges.each(rung, ring)
+    return done, [run.pk for run in waiting], together.is_spoiled
 
 
 def _runs_with_expired_leases() -> Iterable[uuid.UUID]:
     expired = Attempt.objects.filter(ended_at__isnull=True, lease_until__lte=database_now())
-    return expired.order_by("lease_until").values_list("run_id", flat=True).distinct()[:BATCH]
+    return expired.order_by("lease_until").values_list("run_id", flat=True).distinct()[:A_PASS]
 
 
 def _runs_with_due_actions() -> Iterable[uuid.UUID]:
     due = Action.objects.filter(due_at__lte=database_now())
-    return due.order_by("due_at").values_list("run_id", flat=True).distinct()[:BATCH]
+    return due.order_by("due_at").values_list("run_id", flat=True).distinct()[:A_PASS]
 
 
 def _expire_leases(run: Run, _: nudges.Ring) -> int:
@@ -88,7 +124,7 @@ def _runs_out_of_time() -> Iterable[uuid.UUID]:
     """Runs that nobody would ever touch again: their agent is gone and their time is used up (I2, I16)."""
     over = Q(elapses_at__lte=database_now()) | Q(deadline_at__lte=database_now())
     runs = Run.objects.filter(over, ended_at__isnull=True, state__in=AGENTS_TURN)
-    return runs.order_by("elapses_at").values_list("pk", flat=True)[:BATCH]
+    return runs.order_by("elapses_at").values_list("pk", flat=True)[:A_PASS]
 
 
 def _stop_overrun(run: Run, _: nudges.Ring) -> int:
@@ -100,15 +136,24 @@ def _stop_overrun(run: Run, _: nudges.Ring) -> int:
 
 
 def _runs_with_decayed_claims() -> Iterable[uuid.UUID]:
-    return HumanTask.objects.filter(_decayed()).order_by("claimed_until").values_list("run_id", flat=True)[:BATCH]
+    return HumanTask.objects.filter(_decayed()).order_by("claimed_until").values_list("run_id", flat=True)[:A_PASS]
 
 
 def _decayed() -> Q:
     return Q(state="claimed", claimed_until__lte=database_now())
 
 
+def _with_claimers(tasks: QuerySet[HumanTask]) -> QuerySet[HumanTask]:
+    return tasks.filter(_decayed()).select_related("claimed_by")
+
+
+def _is_over(time: datetime | None) -> bool:
+    return time is not None and time <= read_clock()
+
+
 def _due_actions(run: Run, ring: nudges.Ring) -> int:
-    due = list(run.actions.filter(due_at__lte=database_now()))
+    calls = gathering.rows(Action, "run_id", run.pk, lambda found: found.filter(due_at__lte=database_now()))
+    due = [action for action in calls if _is_over(action.due_at)]
     for action in due:
         act_on_due(run, action, ring)
     return len(due)
@@ -136,13 +181,14 @@ def act_on_due(run: Run, action: Action, ring: nudges.Ring) -> None:
 
 def _announce(run: Run, action: Action) -> None:
     """The agent's runner sends it; the feed tells it that it may."""
-    Action.objects.filter(pk=action.pk).update(due_at=None)
+    gathering.change(action, {}, {"due_at": None})
     data = {"step": action.step, "tool": action.tool}
     record.write_event(run, "ready", TIMER, action=action, from_state=run.state, to_state=run.state, data=data)
 
 
 def _decay_claims(run: Run, _: nudges.Ring) -> int:
-    decayed = list(HumanTask.objects.filter(_decayed(), run=run).select_related("claimed_by"))
+    claims = gathering.rows(HumanTask, "run_id", run.pk, _with_claimers)
+    decayed = [task for task in claims if task.state == "claimed" and _is_over(task.claimed_until)]
     for task in decayed:
         holder = str(task.claimed_by)
         advance(task, machine="task", to="open", claimed_by=None, claimed_until=None)
@@ -158,10 +204,9 @@ def _nudge(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
         now = read_clock()
         waits = Q(state="requested") | Q(state="running", lease_until__lte=now)
         lost = Decision.objects.select_for_update(skip_locked=True).filter(waits, nudged_at__lte=now - NUDGE_AGAIN)
-        ids = list(lost.order_by("nudged_at").values_list("pk", flat=True)[:BATCH])
+        ids = list(lost.order_by("nudged_at").values_list("pk", flat=True)[:A_PASS])
         Decision.objects.filter(pk__in=ids).update(nudged_at=now)
-    for decision_id in ids:
-        nudges.now(decision_id, ring)
+    nudges.each(ids, ring)
     return len(ids)
 
 

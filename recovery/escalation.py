@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import F, Q
 from steadyhand.contract import OUTCOME_OF
 
-from recovery import sla
+from recovery import crashpoints, sla
 from recovery.models import HumanTask
 from recovery.rules import messages, priority
 from recovery.rules.priority import Stake
@@ -59,6 +59,7 @@ def open_task(
     else:
         task = _contradicted(run, action, reason, kind, actor) or _create(run, reason, action, kind, actor)
     sla.follow(task, action, actor)
+    crashpoints.point("C17")
     if page is not None and task.paged_at is None:
         _page(task, page, actor)
     return task

@@ -211,7 +211,9 @@ def finish(who: Credentials, run_id: uuid.UUID, told: Finish, *, request_id: str
     """The agent has nothing more to do; what its run came to follows from the record alone (F091, F092)."""
     with _locked(who, run_id, request_id) as (_, run, actor):
         lifecycle.finish(run, told, actor)
-        return outcome_of(run)
+        outcome = outcome_of(run)
+    crashpoints.point("C26")
+    return outcome
 
 
 def cancel(who: Credentials, run_id: uuid.UUID, told: Cancel, *, request_id: str) -> OutcomeDocument:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import F
 from steadyhand.contract import Permit
 
-from recovery import answers, escalation, gate, leases, parts, proposal, refusals, settle, view
+from recovery import answers, crashpoints, escalation, gate, leases, parts, proposal, refusals, settle, view
 from recovery import case as cases
 from recovery.proposal import Prepared, Refusal
 from recovery.rules import messages
@@ -154,6 +154,7 @@ def _begin(run: Run, action: Action | None, prepared: Prepared, actor: Actor) ->
     above = refusals.count_call(run, actor)
     if above is not None:
         return refusals.escalate(run, above, prepared, actor)
+    crashpoints.point("C03")
     return _grant(run, action or proposal.write_action(run, prepared, "proposed"), prepared, actor)
 
 

@@ -12,6 +12,7 @@ from steadyhand.identity import canonical
 from steadyhand.manifest import Tool
 from steadyhand.paths import MISSING, dig
 
+from recovery import crashpoints
 from recovery.rules import scope
 from recovery.rules.scope import currency_of
 from runs import redact, vault
@@ -114,6 +115,7 @@ def _refusal(facts: RunFacts, tool: Tool, proposal: Proposal) -> Refusal | None:
     shape = facts.definition.check_arguments(tool, arguments)
     if shape is not None:
         return Refusal("invalid_arguments", field=shape[0], sentence=f"{shape[0] or 'arguments'} {shape[1]}.")
+    crashpoints.point("C01")
     outside = scope.breach(facts.scope, tool, arguments, read_clock)
     return Refusal("policy_denied", field=outside[0], sentence=f"{outside[1].capitalize()}.") if outside else None
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 from steadyhand import Boundary
 
@@ -33,7 +34,7 @@ from runs.models import Tenant
 from sandbox import client as sandbox_client
 
 BASE = Path(__file__).resolve().parent.parent
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 45.0
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Stack:
 
     def start_worker(self, **env: str) -> None:
         command = [sys.executable, "-m", "celery", "--quiet", "-A", "console.celery", "worker", "--concurrency=1"]
-        command += ["--pool=solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--pidfile="]
+        command += ["--without-gossip", "--without-mingle", "--without-heartbeat", "--pidfile="]
         self._run("worker", command, **env)
 
     def start_beat(self) -> None:
@@ -110,13 +111,22 @@ class Stack:
     def start_web(self, **env: str) -> None:
         wait_for(lambda: not _answers(self.port), "the last web server's port to be free")
         command = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=127.0.0.1:{self.port}"]
-        command += ["--worker-class=gthread", "--workers=1", "--threads=8", "--no-control-socket"]
+        # Loaded once for all workers: one that was killed is replaced within milliseconds.
+        command += ["--worker-class=gthread", "--workers=2", "--threads=8", "--preload", "--no-control-socket"]
         self._run("web", [*command, "--log-level=warning"], STEADYHAND_POOL="1", **env)
-        wait_for(lambda: _answers(self.port), "the web server")
+        wait_for(self._serves, "the web server")
+
+    def _serves(self) -> bool:
+        """Whether a request is answered: the port is open before anybody stands behind it."""
+        try:
+            return httpx.get(f"{self.url}/healthz", timeout=5, trust_env=False).is_success
+        except httpx.HTTPError:
+            return False
 
     def _run(self, name: str, command: list[str], **env: str) -> None:
         log = (self.folder / f"{name}.log").open("ab")
-        environment = {**os.environ, "STEADYHAND_TEST_CHILD": "1", "DJANGO_SETTINGS_MODULE": "tests.settings", **env}
+        environment = {**os.environ, "STEADYHAND_TEST_CHILD": "1", "DJANGO_SETTINGS_MODULE": "tests.settings"}
+        environment |= {"STEADYHAND_DIE_AT": str(self.folder / "die"), **env}
         self.processes[name] = subprocess.Popen(
             tied(command), cwd=BASE, env=environment, stdout=log, stderr=log, start_new_session=True
         )
@@ -127,10 +137,29 @@ class Stack:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
-    def wait_dead(self, name: str) -> None:
-        """Until a process that is told to die at a crash point has done so."""
-        wait_for(lambda: self.processes[name].poll() is not None, f"the death of {name}")
-        self.processes.pop(name)
+    def arm(self, point: str, *, always: bool = False) -> None:
+        """The next process that comes to this crash point dies there by SIGKILL; `always`: each of them."""
+        for grave in self.graves():
+            grave.unlink()
+        asked = self.folder / "asked"
+        asked.write_text(f"{point} always" if always else point)
+        asked.rename(self.folder / "die")
+
+    def disarm(self) -> None:
+        (self.folder / "die").unlink(missing_ok=True)
+
+    def graves(self) -> list[Path]:
+        """One file for each process that died at a crash point since it was armed, with its number in the name."""
+        return list(self.folder.glob("died.*"))
+
+    def died(self, point: str, times: int = 1) -> bool:
+        """Whether so many processes have died at this point since it was armed."""
+        graves = [grave.suffix[1:] for grave in self.graves() if grave.name.startswith(f"died.{point}.")]
+        return len(graves) >= times and not any(_lives(int(pid)) for pid in graves)
+
+    def wait_died(self, point: str, times: int = 1) -> None:
+        """Until it has happened: a test in which nothing died has shown nothing."""
+        wait_for(lambda: self.died(point, times), f"a death at {point}")
 
     def stop(self) -> None:
         for process in self.processes.values():
@@ -161,14 +190,21 @@ class Stack:
         return Boundary(self.url, token or self.token, **{"max_wait": 0.0, **options})
 
     def register(
-        self, *, in_flight: float = 20, lag: float = 5, first_look: float = 60, token: str = "", **changes: Any
+        self,
+        *,
+        in_flight: float = 20,
+        lag: float = 5,
+        first_look: float = 60,
+        token: str = "",
+        made: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+        **changes: Any,
     ) -> str:
-        """A billing workflow of its own name; `changes` are put into the manifest."""
+        """A billing workflow of its own name; `changes` are put into the manifest, `made` makes another of it."""
         assert self.world is not None
         manifest = workflows.billing(
             self.world.url, in_flight_seconds=in_flight, lag_seconds=lag, first_look_seconds=first_look
         )
-        manifest.update(changes)
+        manifest = made({**manifest, **changes})
         name = f"billing_{uuid.uuid4().hex[:8]}"
         with self.boundary(token=token) as boundary:
             boundary.register(name, manifest)
@@ -221,6 +257,15 @@ def free_port() -> int:
     with socket.socket() as line:
         line.bind(("127.0.0.1", 0))
         return int(line.getsockname()[1])
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be collected is dead."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
 
 
 def _answers(port: int) -> bool:

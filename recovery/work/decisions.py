@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from django.db import IntegrityError
 
-from recovery import panel
+from recovery import crashpoints, panel
 from recovery.models import Decision, HumanTask
 from recovery.panel import Panel
 from recovery.rules import policy
@@ -157,6 +157,7 @@ def _under_lock(
             seen.run, f"verb_{verb}", actor, action=task.action, reason=order.reason,
             data={"task": str(task.pk), "decision": str(decision.pk), "rule": decision.rule},
         )  # fmt: skip
+        crashpoints.point("C18")
         if ring is not None:
             nudges.after_commit(decision.pk, ring)
         return decision, None

@@ -77,6 +77,7 @@ def permit(decision: Decision, run: Run, action: Action) -> Errand:
     Run.objects.filter(pk=run.pk).update(in_flight=F("in_flight") + 1, version=F("version") + 1)
     advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=attempt.lease_until)
     settle.refresh_run(run, WORKER)
+    crashpoints.point("C06")
     return Errand(
         tenant_id=run.tenant_id,
         run_id=run.pk,
@@ -114,6 +115,7 @@ def deliver(errand: Errand) -> None:
         result = f"Sent; it came back as {answer.reason_code}."
         Decision.objects.filter(pk=decision.pk, state="done").update(result=result)
         crashpoints.point("C14")
+    crashpoints.point("C24")
 
 
 def transmit(outgoing: Outgoing) -> Observation:

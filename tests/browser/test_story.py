@@ -96,13 +96,11 @@ def test_a_worker_killed_between_look_and_verdict_changes_nothing_for_the_person
     stack: Stack, agent: Agent, sign_in: SignIn
 ) -> None:
     run_id = lose_the_reply(stack, agent)
-    stack.kill("worker")
-    stack.start_worker(STEADYHAND_DIE_AT="C21")
+    stack.arm("C21")
     page = sign_in("alice")
     open_task(page, stack, run_id)
     check_what_happened(page)
-    stack.wait_dead("worker")
-    stack.start_worker()
+    stack.wait_died("C21")
     stack.later(40)
     stack.sweep_until(lambda: record(stack, run_id).state == "executing", "a later worker")
     page.reload()

@@ -1,4 +1,4 @@
-"""An agent as a process of its own that dies by SIGKILL at one point of its first credit."""
+"""An agent as a process of its own that dies by SIGKILL at one point of its credit, or hangs there to be killed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from steadyhand import Boundary, Call, Run, Tool
 
 from tests.stories.billing import ACCOUNT, Agent
 
+BEGUN_REPLY = 12
+
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def half_a_request(url: str, arguments: dict[str, Any]) -> None:
-    """The head of a request and half of its body."""
+def on_the_wire(url: str, arguments: dict[str, Any], call: Call, *, share: float, read: int) -> None:
+    """Send this share of the request's body and read so many bytes of its reply, then die."""
     place = urlsplit(url)
     body = json.dumps(arguments).encode()
     head = f"POST /payments/credits HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: {len(body)}\r\n"
-    head += "Content-Type: application/json\r\n\r\n"
+    head += f"X-Action-Id: {call.action_id}\r\nContent-Type: application/json\r\n\r\n"
     with socket.create_connection((place.hostname or "", place.port or 80), timeout=5) as line:
-        line.sendall(head.encode() + body[: len(body) // 2])
+        line.sendall(head.encode() + body[: int(len(body) * share)])
+        if read:
+            line.recv(read)
+        die()
 
 
 def credit(agent: Agent, run: Run, sandbox: str, point: str) -> None:
@@ -35,11 +40,11 @@ def credit(agent: Agent, run: Run, sandbox: str, point: str) -> None:
         if point == "C06":
             die()
         if point == "C08":
-            half_a_request(sandbox, arguments)
-            die()
-        reply = httpx.post(
-            f"{sandbox}/payments/credits", json=arguments, headers={"X-Action-Id": call.action_id or ""}, timeout=5
-        )
+            on_the_wire(sandbox, arguments, call, share=0.5, read=0)
+        if point == "C11":
+            on_the_wire(sandbox, arguments, call, share=1, read=BEGUN_REPLY)
+        headers = {"X-Action-Id": call.action_id or ""}
+        reply = httpx.post(f"{sandbox}/payments/credits", json=arguments, headers=headers, timeout=9)
         if point == "C12":
             die()
         return reply

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,12 +14,13 @@ import pytest
 from steadyhand.contract import Rollback
 
 from recovery import intake
+from recovery.work import worker
 from recovery.work.sweep import sweep
 from runs.models import Tenant
 from tests.factories import Case, make_client, make_tenant, open_run, propose, register, reply, report
 from tests.failures.outside import stand_manifest
 from tests.recovery.invariants import broken
-from tests.recovery.stories import open_tasks, tries, waiting
+from tests.recovery.stories import open_tasks, tick, tries, waiting
 from tests.sdk.counting_server import Counted, counting, plainly
 
 EXECUTE = """
@@ -46,15 +48,16 @@ def tenant(fresh_database: str) -> Iterator[Tenant]:
 
 
 @pytest.fixture
-def work(child_env: dict[str, str], world: Counted) -> Callable[..., int]:
-    """Carry out a decision in a process of its own; returns how that ended."""
+def die(child_env: dict[str, str], world: Counted, tmp_path: Path) -> Callable[[Any, str], int]:
+    """Carry out a decision in a process of its own that dies at a point; returns how that ended."""
 
-    def work(decision: Any, die_at: str = "") -> int:
+    def die(decision: Any, point: str) -> int:
+        (tmp_path / "die").write_text(point)
         trusted = world.url.removeprefix("http://")
-        env = {**child_env, "STEADYHAND_DIE_AT": die_at, "TRUSTED_ENDPOINTS": trusted}
+        env = {**child_env, "STEADYHAND_DIE_AT": str(tmp_path / "die"), "TRUSTED_ENDPOINTS": trusted}
         return subprocess.run([sys.executable, "-c", EXECUTE, str(decision)], env=env, check=False).returncode
 
-    return work
+    return die
 
 
 def manifest(url: str) -> dict[str, Any]:
@@ -86,22 +89,28 @@ def to_be_refunded(case: Case) -> str:
 @pytest.mark.parametrize(("point", "arrives"), POINTS)
 @pytest.mark.parametrize("order", [to_be_booked, to_be_refunded])
 def test_F007_a_worker_killed_around_its_own_send_leaves_one_try_and_a_task(
-    tenant: Tenant, world: Counted, work: Any, dsn_owner: str, point: str, arrives: int, order: Callable[[Case], str]
+    tenant: Tenant,
+    world: Counted,
+    die: Any,
+    dsn_owner: str,
+    point: str,
+    arrives: int,
+    order: Callable[[Case], str],
+    settings: Any,
 ) -> None:
+    settings.TRUSTED_ENDPOINTS = [world.url.removeprefix("http://")]
     register(agent := make_client(tenant), manifest(world.url))
     case = open_run(agent, scope={})
     path = order(case)
     sweep(ring=lambda decision: None)
     (decision,) = waiting(tenant.pk)
-    assert work(decision, point) == -signal.SIGKILL
+    assert die(decision, point) == -signal.SIGKILL
     assert world.paths == [path] * arrives
     with psycopg.connect(dsn_owner) as owner:
         owner.execute("UPDATE rehearsal_clock SET shift = shift + interval '1 hour'")
     for _ in range(3):
-        assert work(decision) == 0
-        sweep(ring=lambda decision: None)
-        for again in waiting(tenant.pk):
-            work(again)
+        worker.execute(decision)
+        tick()
     assert world.paths == [path] * arrives
     assert len(tries(case, path[1:])) == 1
     assert len(open_tasks(case)) == 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.db import connections
+from pytest_django import DjangoDbBlocker
 
 from console.celery import app
 from console.embedded.places import OWNER_ROLE
@@ -20,12 +22,19 @@ from tests.stories.telling import invoice
 
 
 @pytest.fixture(scope="module")
-def stack(cluster: Cluster, template: str, django_db_blocker: pytest.FixtureRequest) -> Iterator[Stack]:
+def stack(cluster: Cluster, template: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Stack]:
     """The product, running; commits are real and the clone is dropped afterwards."""
+    with product(cluster, template, django_db_blocker) as stack:
+        yield stack
+
+
+@contextmanager
+def product(cluster: Cluster, template: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Stack]:
+    """A running product on a clone of its own."""
     before, name = settings.DATABASES["default"]["NAME"], cluster.clone(template)
     point_at(cluster, name)
     with (
-        django_db_blocker.unblock(),  # type: ignore[attr-defined]
+        django_db_blocker.unblock(),
         tempfile.TemporaryDirectory(prefix="sh-") as folder,
         running(Path(folder), cluster.dsn(OWNER_ROLE, name)) as stack,
     ):

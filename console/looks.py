@@ -174,6 +174,13 @@ STOP = _table(
     lifted=Look("idle", "play", "Lifted"),
 )
 
+CIRCUIT = _table(
+    closed=Look("ok", "circle-check", "Closed"),
+    open=Look("bad", "circle-slash", "Open"),
+    half_open=Look("move", "scan-search", "Half open"),
+    held_open=Look("bad", "hand", "Held open"),
+)
+
 LETTER = _table(
     recorded=Look("warn", "hand", "Recorded"),
     in_review=Look("warn", "hand", "In review"),
@@ -256,6 +263,7 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "decision": DECISION,
         "dead_letter": LETTER,
         "stop": STOP,
+        "circuit": CIRCUIT,
         "anything_changed": ANYTHING_CHANGED,
         "retry_safe": RETRY_SAFE,
         "world": WORLD,

@@ -8,22 +8,30 @@ from typing import cast
 
 from steadyhand.manifest import Tool
 
-from recovery import escalation, letters, undos
+from recovery import circuits, escalation, letters, undos
 from recovery.models import DeadLetter
 from recovery.rules import assembly, backoff, bounds, decide, elsewhere, paging, snapshots, testimony
+from recovery.rules import circuit as circuit_rules
+from recovery.rules.decide import Action as Answer
 from recovery.rules.decide import NextAction
+from recovery.rules.evidence import Circuit as CircuitState
 from recovery.rules.evidence import Evidence, Goal
 from recovery.rules.known import Fact, Known, Try
 from runs import budgets, definitions, gathering
 from runs.definitions import Definition
-from runs.models import Action, Attempt, Run
+from runs.models import Action, Attempt, Circuit, Run
 from runs.models import Evidence as Learned
 from runs.querysets import read_clock
+from runs.together import Statement, read_together
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is known, what it amounts to, and what the table says."""
+    """What is known, what it amounts to, and what the table says.
+
+    `would`: what it would say with every circuit closed. `way`: the circuit that this would go through; `circuit` its
+    row, where it is not closed. `troubled`: every such row, and those that closed lately.
+    """
 
     run: Run
     action: Action
@@ -33,6 +41,10 @@ class Case:
     evidence: Evidence
     answer: NextAction
     now: datetime
+    would: NextAction
+    way: str | None
+    circuit: Circuit | None
+    troubled: list[Circuit]
 
     @property
     def final_at(self) -> datetime | None:
@@ -98,6 +110,16 @@ class Case:
         """Everything that the answer rested on, to be stored with a decision and recomputed from it."""
         return snapshots.taken(self.known, self.now, self.evidence, self.answer)
 
+    @property
+    def waits_for_circuit(self) -> bool:
+        return self.answer.action is Answer.WAIT and self.answer.reason == "circuit"
+
+    def ask_again_at(self) -> datetime:
+        """When to ask again what the circuit kept back."""
+        assert self.circuit is not None  # noqa: S101  (waits_for_circuit)
+        terms = circuit_rules.terms_of(self.circuit.name, self.definition.manifest.connectors)
+        return circuits.ask_again_at(self.circuit, self.now, terms)
+
     def suppose(self, **changes: object) -> NextAction:
         """What the table would say if a part of the evidence were different; the panel asks this."""
         return decide.decide(self.evidence._replace(**changes))  # type: ignore[arg-type]
@@ -105,12 +127,54 @@ class Case:
 
 def read(run: Run, action: Action, *, next_due_at: datetime | None = None) -> Case:
     """Assemble the case of one action and ask the table. `next_due_at`: when a retry would be due."""
-    now = read_clock()
+    now, troubled = _moment(run)
     definition = definitions.of_run(run)
     tool = _contract(run, action, definition)
     known = _known(run, action, definition, tool, now, next_due_at)
     evidence = assembly.assemble(known, now)
-    return Case(run, action, definition, tool, known, evidence, decide.decide(evidence), now)
+    would = decide.decide(evidence)
+    way = _way(definition, known, would.action)
+    circuit = circuits.find(troubled, way)
+    if circuit is not None:
+        evidence = evidence._replace(circuit=_state_of(circuit, definition, now, is_undo=action.role == "undo"))
+    answer = decide.decide(evidence) if circuit is not None else would
+    return Case(
+        run, action, definition, tool, known, evidence, answer, now, would=would, way=way, circuit=circuit,
+        troubled=troubled,
+    )  # fmt: skip
+
+
+def _moment(run: Run) -> tuple[datetime, list[Circuit]]:
+    """The time and the circuits that are not as they should be: in one round trip, or once for many runs."""
+    if gathering.is_open():
+        key = ("circuits", run.tenant_id)
+        return read_clock(), gathering.once(key, lambda: list(circuits.troubled(run.tenant_id)))
+    clock, troubled = read_together(Statement("SELECT app_now()"), circuits.troubled(run.tenant_id))
+    return clock[0][0], troubled
+
+
+def _way(definition: Definition, known: Known, would: Answer) -> str | None:
+    """The circuit that the answer would go through; None where it calls nobody (DECISIONS 2)."""
+    if would is Answer.PROBE:
+        return way_of_look(definition, known)
+    if would is Answer.COMPENSATE and known.tool.compensate is not None:
+        return circuit_rules.of_call(definition.tools[known.tool.compensate.tool])
+    return circuit_rules.of_call(known.tool) if would is Answer.RETRY else None
+
+
+def way_of_look(definition: Definition, known: Known) -> str | None:
+    """The circuit that a look goes through: the one of the poll, if that is what is asked."""
+    if known.tool.poll is not None and assembly.polled(known):
+        return circuit_rules.of_call(definition.tools[known.tool.poll.tool])
+    return circuit_rules.of_look(known.tool)
+
+
+def _state_of(circuit: Circuit, definition: Definition, now: datetime, *, is_undo: bool) -> CircuitState:
+    """An undo is no trial: it waits until the circuit is closed (5c, 6d)."""
+    terms = circuit_rules.terms_of(circuit.name, definition.manifest.connectors)
+    at = gathering.once(("standing", circuit.pk), lambda: circuits.standing(circuit, now))
+    state = circuit_rules.as_evidence(at, now, terms)
+    return "shut" if is_undo and state == "half_slot" else state
 
 
 def _contract(run: Run, action: Action, definition: Definition) -> Tool:

@@ -14,7 +14,13 @@ from runs.models import Action, Run
 from runs.record import Actor
 from runs.states import RUN_OPEN
 
-SENT_AGAIN = ("provider_unavailable", "provider_rate_limited", "connect_failed", "credential_refresh")
+SENT_AGAIN = (
+    "provider_unavailable",
+    "provider_rate_limited",
+    "connect_failed",
+    "credential_refresh",
+    "circuit_open",
+)
 """Reasons under which a call waits to be sent again; an unknown write carries one only under a live key."""
 _RANK = ("escalated", "verifying", "compensating", "recovering", "waiting_for_tool", "executing")
 _RUN_STATE_OF = {
@@ -111,7 +117,7 @@ def _state_for(action: Action) -> str:
     if action.state == "unknown" and action.reason_code in SENT_AGAIN:
         return "recovering"
     if action.state in ("proposed", "approved"):
-        return "executing"
+        return "recovering" if action.reason_code == "circuit_open" else "executing"
     return _RUN_STATE_OF.get(action.state, "verifying")
 
 

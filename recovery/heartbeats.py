@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from steadyhand.contract import Leased
 
+from recovery import circuits
 from recovery.answers import Conflict
 from recovery.proposal import LEASE_GRACE_SECONDS
 from recovery.work import stops
@@ -33,5 +34,6 @@ def _prolonged(run: Run, attempt: Attempt, now: datetime) -> Leased:
     asked = min(now + timedelta(seconds=tool.timeout_seconds + LEASE_GRACE_SECONDS), end)
     lease_until = max(attempt.lease_until, asked)
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=lease_until)
+    circuits.prolong(attempt, lease_until)
     stopped = stops.for_call(run, tool) is not None
     return Leased(lease_until=lease_until, stop=stopped or run.goal != "forward")

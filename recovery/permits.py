@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from django.db.models import F
 from steadyhand.contract import Permit
 
-from recovery import answers, crashpoints, escalation, gate, leases, parts, proposal, refusals, settle, view
+from recovery import answers, circuits, crashpoints, escalation, gate, leases, parts, proposal, refusals, settle, view
 from recovery import case as cases
+from recovery.circuits import Entry
 from recovery.proposal import Prepared, Refusal
 from recovery.rules import messages
 from recovery.rules.decide import Action as Answer
@@ -76,10 +77,10 @@ def _in_turn(run: Run, existing: Action | None, prepared: Prepared, actor: Actor
         return answers.replay_result(prepared, batch.recorded())
     if existing is not None:
         return _again(run, existing, prepared, actor, seen)
-    return _first(run, prepared, actor)
+    return _first(run, prepared, actor, seen)
 
 
-def _first(run: Run, prepared: Prepared, actor: Actor) -> Permit:
+def _first(run: Run, prepared: Prepared, actor: Actor, seen: View) -> Permit:
     """A new call: the ceilings first, then what it rests on, then a person's agreement where one is needed."""
     fired = budgets.fired(run, read_clock(), unit="call")
     if fired:
@@ -91,7 +92,15 @@ def _first(run: Run, prepared: Prepared, actor: Actor) -> Permit:
         return refusals.hold_back(run, None, prepared, refusal, actor)
     if gate.needs_care(prepared):
         return _await_approval(run, proposal.write_action(run, prepared, "proposed"), prepared, actor)
-    return _begin(run, None, prepared, actor)
+    if _is_troubled(prepared, seen):
+        return _ask_table(run, proposal.write_action(run, prepared, "proposed"), prepared, actor, seen)
+    return _begin(run, None, prepared, actor, seen)
+
+
+def _is_troubled(prepared: Prepared, seen: View) -> bool:
+    """Whether the circuit of this call is not closed: then the table says whether the call may be a trial."""
+    found = circuits.find(seen.troubled, prepared.circuit)
+    return found is not None and found.state != "closed"
 
 
 def hosted(prepared: Prepared) -> bool:
@@ -114,34 +123,53 @@ def _again(run: Run, action: Action, prepared: Prepared, actor: Actor, seen: Vie
     since = orders.under_way_since(action)
     if since is not None:
         return answers.soon(prepared, action.reason_code, since)
+    return _ask_table(run, action, prepared, actor, seen)
+
+
+def _ask_table(run: Run, action: Action, prepared: Prepared, actor: Actor, seen: View) -> Permit:
     case = cases.read(run, action)
     if action.due_at is not None and action.due_at > case.now:
-        return answers.wait(prepared, action.due_at, reason=action.reason_code)
+        return _waits(action, prepared)
     if case.answer.action is Answer.RETRY:
-        return _retry(run, action, prepared, actor, expired=case.evidence.key == "expired")
-    if case.answer.action in (Answer.PROBE, Answer.WAIT):
-        return answers.wait(prepared, action.due_at, reason=action.reason_code)  # waiting moves no due time (I16)
+        return _retry(run, action, prepared, actor, seen, expired=case.evidence.key == "expired")
+    if case.answer.action in (Answer.PROBE, Answer.WAIT) and not case.waits_for_circuit:
+        return _waits(action, prepared)  # waiting moves no due time (I16)
+    return _settled(run, action, prepared, actor)
+
+
+def _settled(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:
+    """What the table makes of a call that may not be sent now."""
     settle.settle(run, action, actor)
     action.refresh_from_db()
     run.refresh_from_db()
     if action.settled_at is None:
-        return answers.wait(prepared, action.due_at, reason=action.reason_code)
+        return _waits(action, prepared)
     if run.state not in RUN_OPEN:
         return answers.stop(run, prepared.step)
     return answers.deny(prepared, Refusal(action.reason_code or "not_applied"))
 
 
-def _retry(run: Run, action: Action, prepared: Prepared, actor: Actor, *, expired: bool) -> Permit:
+def _waits(action: Action, prepared: Prepared) -> Permit:
+    rest = f"{prepared.tool.name} is given a rest, for what it calls does not answer as it should."
+    sentence = rest if action.reason_code == "circuit_open" else ""
+    return answers.wait(prepared, action.due_at, reason=action.reason_code, sentence=sentence)
+
+
+def _retry(run: Run, action: Action, prepared: Prepared, actor: Actor, seen: View, *, expired: bool) -> Permit:
     """What may be sent once more is sent once more, unless what it rests on has changed while it was held back."""
     refusal = gate.unmet(run, action, prepared) if action.state in gate.NOT_SENT_OR_FREE else None
     if refusal is not None:
         return refusals.hold_back(run, action, prepared, refusal, actor)
-    if action.attempts == 0:
-        return _begin(run, action, prepared, actor)
-    return _grant(run, action, prepared, actor, generation=action.key_generation + (1 if expired else 0))
+    if action.attempts == 0 and not orders.was_ordered(action):
+        return _begin(run, action, prepared, actor, seen)
+    entry = _enter(prepared, seen, waited=True)
+    if entry.again_at is not None:
+        return _held_back(run, action, prepared, actor, entry.again_at)
+    generation = action.key_generation + (1 if expired else 0)
+    return _grant(run, action, prepared, actor, entry, generation=generation)
 
 
-def _begin(run: Run, action: Action | None, prepared: Prepared, actor: Actor) -> Permit:
+def _begin(run: Run, action: Action | None, prepared: Prepared, actor: Actor, seen: View) -> Permit:
     """The first dispatch of a call: it takes a call of the budgets, here and above, and of the tool's window."""
     now = read_clock()
     fired = budgets.fired(run, now, unit="call")
@@ -151,14 +179,45 @@ def _begin(run: Run, action: Action | None, prepared: Prepared, actor: Actor) ->
     if next_window is not None:
         sentence = f"{prepared.tool.name} was called as often as its window allows."
         return answers.wait(prepared, next_window, reason="call_rate_limited", sentence=sentence)
+    entry = _enter(prepared, seen, waited=action is not None)
+    if entry.again_at is not None:
+        action = action or proposal.write_action(run, prepared, "proposed")
+        return _held_back(run, action, prepared, actor, entry.again_at)
     above = refusals.count_call(run, actor)
     if above is not None:
+        circuits.leave(entry)
         return refusals.escalate(run, above, prepared, actor)
     crashpoints.point("C03")
-    return _grant(run, action or proposal.write_action(run, prepared, "proposed"), prepared, actor)
+    return _grant(run, action or proposal.write_action(run, prepared, "proposed"), prepared, actor, entry)
 
 
-def _grant(run: Run, action: Action, prepared: Prepared, actor: Actor, *, generation: int = 1) -> Permit:
+def _enter(prepared: Prepared, seen: View, *, waited: bool) -> Entry:
+    """Through the circuit; what the worker sends goes through it when the worker sends it."""
+    if hosted(prepared):
+        return circuits.FREE
+    lease_until = seen.now + timedelta(seconds=prepared.lease_seconds)
+    return circuits.enter(
+        seen.troubled, prepared.circuit, prepared.facts.definition, purpose="call", lease_until=lease_until,
+        waited=waited,
+    )  # fmt: skip
+
+
+def _held_back(run: Run, action: Action, prepared: Prepared, actor: Actor, again_at: datetime) -> Permit:
+    """Somebody else has the trial, or this second's share of what may go again is used up: its turn comes (F108)."""
+    if action.reason_code == "circuit_open":
+        Action.objects.filter(pk=action.pk).update(due_at=again_at)
+    else:
+        record.move_action(
+            action, action.state, actor, run=run, kind="waiting", reason_code="circuit_open", due_at=again_at
+        )  # fmt: skip
+    settle.refresh_run(run, actor)
+    action.refresh_from_db()
+    return _waits(action, prepared)
+
+
+def _grant(
+    run: Run, action: Action, prepared: Prepared, actor: Actor, entry: Entry, *, generation: int = 1
+) -> Permit:
     if hosted(prepared):
         orders.order_send(action, actor=actor, ring=ring)
         return answers.soon(prepared, None)
@@ -169,8 +228,10 @@ def _grant(run: Run, action: Action, prepared: Prepared, actor: Actor, *, genera
         Action.objects.filter(pk=action.pk).update(key_generation=generation, first_dispatched_at=None)
         action.refresh_from_db()
     attempt = record.grant_attempt(
-        action, run=run, layer=prepared.layer, lease_seconds=prepared.lease_seconds, key=key, actor=actor
-    )
+        action, run=run, layer=prepared.layer, lease_seconds=prepared.lease_seconds, key=key, actor=actor,
+        circuit=prepared.circuit, trial=entry.slot is not None,
+    )  # fmt: skip
+    circuits.belongs_to(entry, attempt)
     counted = {"in_flight": F("in_flight") + 1, "version": F("version") + 1}
     Run.objects.filter(pk=run.pk).update(finished_at=None, **counted)
     settle.refresh_run(run, actor)

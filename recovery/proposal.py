@@ -13,7 +13,7 @@ from steadyhand.manifest import Tool
 from steadyhand.paths import MISSING, dig
 
 from recovery import crashpoints
-from recovery.rules import scope
+from recovery.rules import circuit, scope
 from recovery.rules.scope import currency_of
 from runs import redact, vault
 from runs.definitions import Definition, RunFacts
@@ -57,6 +57,11 @@ class Prepared:
     def lease_seconds(self) -> float:
         """Longer than the call may take: a lease that ends first would call a running call unknown."""
         return self.tool.timeout_seconds + LEASE_GRACE_SECONDS
+
+    @property
+    def circuit(self) -> str:
+        """The circuit that this call goes through."""
+        return circuit.of_call(self.tool)
 
     def key(self, generation: int = 1) -> str:
         return vault.remote_key(self.facts.definition.keys, self.action_id, generation)

@@ -101,4 +101,5 @@ def _identity(who: Credentials, prepared: Prepared) -> dict[str, Any]:
         "value": prepared.value_minor,
         "currency": prepared.currency,
         "key": prepared.key(),
+        "circuit": prepared.circuit,
     }

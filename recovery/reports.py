@@ -10,7 +10,7 @@ from typing import Any
 from steadyhand.contract import OUTCOME_OF, Observation, Report, Reported
 from steadyhand.manifest import Tool
 
-from recovery import callbacks, crashpoints, fallbacks, leases, recollection, settle, sightings
+from recovery import callbacks, circuits, crashpoints, fallbacks, leases, recollection, settle, sightings
 from recovery import case as cases
 from recovery.answers import Conflict, NotFound, moment, seconds_between
 from recovery.clients import Credentials, NotAuthenticated
@@ -86,6 +86,7 @@ def under_lock(run: Run, attempt_id: uuid.UUID, told: Report, actor: Actor) -> R
     found = read_as(run, attempt, told.observation)
     if attempt.ended_at is None and attempt.lease_until > read_clock():
         end(run, attempt, told.observation, found)
+        circuits.heard(attempt, tool, definition, told.observation, found)
         action.refresh_from_db()
         settle.settle(run, action, actor, classified=found)
         _look_at_once(run, action, tool)

@@ -91,6 +91,8 @@ def _begin(case: Case, actor: Actor) -> Place | None:
             return _undo(case, actor, approval=False)
         case Answer.ASK_APPROVAL:
             return _undo(case, actor, approval=True)
+        case Answer.WAIT if case.waits_for_circuit and case.would.action is Answer.COMPENSATE:
+            return _undo(case, actor, approval=False)  # drawn up now: its sending waits for the circuit by itself
         case Answer.CLOSE_NO_EFFECT if case.evidence.undo == "done":
             return None
         case Answer.CLOSE_NO_EFFECT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from steadyhand.contract import OUTCOME_OF
 
@@ -22,7 +22,10 @@ from recovery.rules import backoff, testimony
 from recovery.rules.classify import NO_RESULT, Classified
 from recovery.rules.decide import Action as Answer
 from recovery.step import Step
-from runs import vault
+from recovery.tasks import ring
+from recovery.work import orders
+from recovery.work.orders import NEVER_SENT
+from runs import gathering, vault
 from runs.models import Action, Run
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -63,6 +66,10 @@ def apply(run: Run, action: Action, actor: Actor, *, classified: Classified | No
         max(action.attempts, 1), classified.retry_after_seconds if classified else None, spread
     )
     case = cases.read(run, action, next_due_at=read_clock() + timedelta(seconds=wait))
+    if case.waits_for_circuit:
+        # A wait that would outlast the run's time is none: a person is asked now, not when it is over (F109).
+        wait = (case.ask_again_at() - case.now).total_seconds()
+        case = cases.read(run, action, next_due_at=case.now + timedelta(seconds=wait))
     step = Step(case, actor, classified, wait)
     _HANDLERS[case.answer.action](step)
     return case
@@ -179,21 +186,30 @@ def _retry(step: Step) -> None:
     proven_absent = step.case.evidence.verdict == "absent_final"
     at_once = proven_absent or letters.is_replayed(letters.of(step.action))
     due_at = step.case.now if at_once else step.case.now + timedelta(seconds=step.retry_in)
-    if step.action.attempts == 0 and step.action.state in ("proposed", "approved"):
-        return step.move(step.action.state, kind="waiting", due_at=due_at)
-    state = "absent_final" if proven_absent else "refused_transient"
-    if step.case.answer.rule == "9d":
-        state = "unknown"
-    step.move(state, kind="retry_planned", reason_code=step.waiting_reason(), due_at=due_at)
+    if step.action.attempts == 0 and step.action.state in NEVER_SENT:
+        return step.move(step.action.state, kind="waiting", reason_code=None, due_at=due_at)
+    step.move(_freed_state(step), kind="retry_planned", reason_code=step.waiting_reason(), due_at=due_at)
     if proven_absent:
         step.resolve("It is proven that nothing happened.")
     return None
 
 
+def _freed_state(step: Step) -> str:
+    """Under which state the same call waits to be sent once more."""
+    if step.action.attempts == 0 and step.action.state in NEVER_SENT:
+        return step.action.state
+    if step.case.evidence.verdict == "absent_final":
+        return "absent_final"
+    return "unknown" if step.case.answer.rule in ("9c", "9d") else "refused_transient"
+
+
 def _look(step: Step) -> None:
+    _plan_look(step, step.case.next_look_at())
+
+
+def _plan_look(step: Step, due_at: datetime | None) -> None:
     """The outcome is open and a look can settle it: plan it, and open the task unless it is only a proof (7c), or a
     job that was accepted and has until the run's end (9b)."""
-    due_at = step.case.next_look_at()
     waits = "async_pending" if due_at is not None else "external_outcome_unknown"
     reason = {"7c": "proof_pending", "9b": waits}.get(step.case.answer.rule, "external_outcome_unknown")
     step.move(
@@ -226,7 +242,27 @@ def _accepted(step: Step) -> dict[str, object]:
 def _wait(step: Step) -> None:
     if step.case.answer.reason == "look_due":
         return _look(step)
+    if step.case.answer.reason == "circuit":
+        return _wait_for_circuit(step)
     return step.move(step.action.state, kind="waiting", due_at=step.case.now + timedelta(seconds=step.retry_in))
+
+
+def _wait_for_circuit(step: Step) -> None:
+    """What would be called is given a rest: the call, the look or the undo asks again after the pause (F115).
+
+    A trial that nobody who waits may make himself is made by the worker, so that the circuit can close again (F114).
+    """
+    due_at = step.case.now + timedelta(seconds=step.retry_in)
+    if _is_effect_to_undo(step):
+        _await_rollback(step)
+    elif step.case.would.action is Answer.PROBE:
+        _plan_look(step, due_at)
+    elif step.action.reason_code == "circuit_open" and step.action.state == _freed_state(step):
+        gathering.change(step.action, {}, {"due_at": due_at})  # still waiting: nothing new to tell
+    else:
+        step.move(_freed_state(step), kind="waiting", reason_code="circuit_open", due_at=due_at)
+    if step.case.evidence.circuit == "half_slot":
+        orders.order_trial(step.case, actor=step.actor, ring=ring)
 
 
 def _is_effect_to_undo(step: Step) -> bool:

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.db.models import Q
 
-from recovery import gate
+from recovery import circuits, gate
 from recovery.models import HumanTask
 from recovery.proposal import Prepared, Refusal
 from recovery.work import stops
 from runs import vault
-from runs.models import Action, Attempt, Run, Stop
+from runs.models import Action, Attempt, Circuit, Run, Stop
 from runs.querysets import TenantQuerySet
 from runs.together import Question, Statement
 
@@ -24,6 +24,7 @@ class View:
 
     `known`: the call itself, and calls that mean the same. `unsettled`: writes. `last`: the latest settled calls that
     mean the same. `denied`: a write of this tool that policy denied. `loops`: questions about going in circles.
+    `troubled`: circuits that are not closed, or closed lately.
     """
 
     prepared: Prepared
@@ -35,6 +36,7 @@ class View:
     last: list[Action]
     denied: list[Action]
     loops: list[HumanTask]
+    troubled: list[Circuit]
 
     @property
     def has_expired(self) -> bool:
@@ -121,6 +123,7 @@ def questions(prepared: Prepared) -> list[Question]:
         alike.filter(settled_at__isnull=False).order_by("-id")[: _most(prepared)],
         denied[:1] if write else denied.none(),
         HumanTask.objects.filter(run_id=run_id, reason_code="no_progress_loop"),
+        circuits.troubled(definition.tenant_id),
     ]
 
 

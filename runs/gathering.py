@@ -167,6 +167,11 @@ def gathered() -> Iterator[Gathering]:
         _open.reset(token)
 
 
+def is_open() -> bool:
+    """Whether what is asked now is asked for many rows at once."""
+    return _open.get() is not None
+
+
 def insert(row: Model, *, once: bool = False, prepare: Prepare | None = None) -> None:
     """Write a new row. `once`: unless it is there already. `prepare` fills in what is only known when it is sent."""
     gathering = _open.get()

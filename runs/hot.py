@@ -68,6 +68,11 @@ _STANDING_STOP = """
       ELSE s.name = %(run)s::uuid::text END
 """
 
+# Through a circuit that is not closed a call goes as a trial or not at all, and that is decided under the lock.
+_SHUT_CIRCUIT = """
+  SELECT FROM runs_circuit c WHERE c.tenant_id = %(tenant)s AND c.name = %(circuit)s AND c.state <> 'closed'
+"""
+
 _TAKES_CALLS = f"""
   r.tenant_id = %(tenant)s AND r.id = %(run)s AND r.version = seen.version AND r.workflow_id = %(workflow)s
     AND r.state IN ('planning', 'executing', 'waiting_for_tool') AND r.goal = 'forward'
@@ -85,6 +90,7 @@ WITH {_CLIENT}, {_SEEN}, {_PAST}, run AS (
   FROM seen, past
   WHERE {_TAKES_CALLS}
     AND past.unsettled = 0 AND past.met_before = 0 AND past.denials = 0 AND past.repeats < %(same_answers)s
+    AND NOT EXISTS ({_SHUT_CIRCUIT})
   RETURNING r.id, r.turns
 ), action AS (
   INSERT INTO runs_action (id, tenant_id, run_id, action_id, step, tool, tool_version, effect, turn, arguments_hash,
@@ -95,8 +101,9 @@ WITH {_CLIENT}, {_SEEN}, {_PAST}, run AS (
     'none', 1, 1, 0, app_now(), false, ''
   FROM run RETURNING id, run_id
 ), attempt AS (
-  INSERT INTO runs_attempt (id, tenant_id, run_id, action_id, number, fence, layer, idempotency_key, lease_until)
-  SELECT %(attempt)s, %(tenant)s, action.run_id, action.id, 1, 1, %(layer)s, %(key)s,
+  INSERT INTO runs_attempt (id, tenant_id, run_id, action_id, number, fence, layer, idempotency_key, circuit,
+    lease_until)
+  SELECT %(attempt)s, %(tenant)s, action.run_id, action.id, 1, 1, %(layer)s, %(key)s, %(circuit)s,
     app_now() + make_interval(secs => %(lease)s)
   FROM action RETURNING id
 ), event AS (
@@ -149,6 +156,7 @@ WITH {_CLIENT}, found AS (
   JOIN runs_action a ON a.tenant_id = %(tenant)s AND a.run_id = r.id
   JOIN runs_attempt t ON t.tenant_id = %(tenant)s AND t.action_id = a.id
   WHERE t.id = %(attempt)s AND t.fence = %(fence)s AND t.ended_at IS NULL AND t.lease_until > app_now()
+    AND NOT t.trial
     AND a.run_id = %(run)s AND a.tool = %(tool)s AND a.state = 'permitted' AND a.fence = t.fence
     AND a.attempts = 1 AND a.looks = 0 AND a.verdict = 'none'
     AND (%(ceiling)s::bigint IS NULL OR a.value_minor IS NULL OR a.value_minor <= %(ceiling)s)

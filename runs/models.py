@@ -18,7 +18,7 @@ from runs.querysets import TenantQuerySet, TransactionId, database_now
 # What a person can be granted on a tenant; which role holds which stands in recovery/permissions.py (SECURITY 2).
 ABILITIES = (
     "view", "claim", "comment", "reconcile", "retry", "resume", "cancel", "audit", "administer",
-    "approve", "attest", "compensate", "replay", "stop", "stop_run", "top_up",
+    "approve", "attest", "compensate", "replay", "stop", "stop_run", "top_up", "circuit",
 )  # fmt: skip
 
 
@@ -320,6 +320,8 @@ class Attempt(TenantRow):
     reason_code = models.CharField(max_length=40, null=True, blank=True)
     retry_after_seconds = models.FloatField(null=True, blank=True)
     observation = models.JSONField(null=True, blank=True)
+    circuit = models.CharField(max_length=200, default="", db_default="", blank=True)
+    trial = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "action", "number"], name="attempt_numbered_once")]
@@ -451,3 +453,73 @@ class RateWindow(TenantRow):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "tool", "window"], name="one_count_per_window")]
+
+
+class Circuit(TenantRow):
+    """Whether calls may go to one connector under one account (or to one tool that has none): DECISIONS 1.5.
+
+    The row is made by the first fault, so a connector without trouble has none. `faults` are the times of the latest
+    dependency faults, as far as they count; `volume` is how many calls there were when it opened. `since` is when it
+    came into its state, `until` when a trial may be made. `released` counts what was let go again in one second, of
+    `allowance`.
+    """
+
+    name = models.CharField(max_length=200)
+    state = models.CharField(max_length=20, default="closed", db_default="closed")
+    version = models.IntegerField(default=0, db_default=0)
+    faults = ArrayField(models.DateTimeField(), default=list, blank=True)
+    volume = models.IntegerField(default=0, db_default=0)
+    trips = models.IntegerField(default=0, db_default=0)
+    cooldown_seconds = models.FloatField(default=0, db_default=0)
+    since = models.DateTimeField(db_default=database_now())
+    until = models.DateTimeField(null=True, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(blank=True, default="", db_default="")
+    by = models.ForeignKey(Person, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    released_second = models.BigIntegerField(default=0, db_default=0)
+    released = models.IntegerField(default=0, db_default=0)
+    allowance = models.IntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="one_circuit_per_name"),
+            _one_of("state", ("closed", "open", "half_open", "held_open"), "circuit_state_known"),
+            models.CheckConstraint(
+                condition=~Q(state="open") | Q(until__isnull=False), name="circuit_open_until_a_time"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="held_open") | (Q(by__isnull=False) & ~Q(reason="")),
+                name="circuit_held_by_somebody",
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "name"], name="circuit_not_closed", condition=~Q(state="closed"))]
+
+
+class CircuitSlot(TenantRow):
+    """One trial through a half-open circuit, with a lease of its own: a holder that dies blocks nobody (F111)."""
+
+    circuit = models.ForeignKey(
+        Circuit, on_delete=models.PROTECT, related_name="slots", db_constraint=False, db_index=False
+    )
+    attempt = models.ForeignKey(
+        Attempt,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+    trip = models.IntegerField()
+    purpose = models.CharField(max_length=10)
+    taken_at = models.DateTimeField(db_default=database_now())
+    lease_until = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    went_well = models.BooleanField(null=True, blank=True)
+
+    class Meta:
+        constraints = [_one_of("purpose", ("call", "look", "trial"), "slot_purpose_known")]
+        indexes = [
+            models.Index(fields=["tenant", "circuit", "trip"], name="slot_by_circuit"),
+            models.Index(fields=["tenant", "attempt"], name="slot_by_attempt", condition=Q(attempt__isnull=False)),
+        ]

@@ -187,10 +187,13 @@ def grant_attempt(
     key: str,
     actor: Actor,
     dispatched_at: datetime | None = None,
+    circuit: str = "",
+    trial: bool = False,
 ) -> Attempt:
     """Permit one more attempt: new number, new fence, verdict cleared (DECISIONS 2). The run's row is locked.
 
-    `dispatched_at` is given only for what was sent elsewhere, before anybody told it here.
+    `dispatched_at` is given only for what was sent elsewhere, before anybody told it here. `circuit` is the one that
+    the call goes through; `trial` says that it holds a slot there.
     """
     now = dispatched_at or read_clock()
     move_action(
@@ -216,6 +219,8 @@ def grant_attempt(
         fence=action.fence,
         layer=layer,
         idempotency_key=key,
+        circuit=circuit,
+        trial=trial,
         dispatched_at=now,
         lease_until=now + timedelta(seconds=lease_seconds),
     )

@@ -193,6 +193,14 @@ DECISION: Moves = {
     "refused": (),
 }
 
+# Nobody forces it closed: only trials that went well do that (DECISIONS 1.5).
+CIRCUIT: Moves = {
+    "closed": ("open", "held_open"),
+    "open": ("half_open", "held_open"),
+    "half_open": ("closed", "open", "held_open"),
+    "held_open": ("half_open",),
+}
+
 Actors = tuple[wall.Acting, ...]
 Movers = dict[tuple[str, str], Actors]
 AGENT_OR_WORKER: Actors = ("agent", "worker")
@@ -226,6 +234,13 @@ ONLY: dict[str, Movers] = {
         **_into(DEAD_LETTER, "replay_requested", PERSON),
         **_into(DEAD_LETTER, "discarded", PERSON),
     },
+    "circuit": {
+        **_into(CIRCUIT, "open", AGENT_OR_WORKER),
+        **_into(CIRCUIT, "closed", AGENT_OR_WORKER),
+        **_into(CIRCUIT, "held_open", PERSON),
+        ("open", "half_open"): AGENT_OR_WORKER,
+        ("held_open", "half_open"): PERSON,
+    },
 }
 """Moves that only these actors may make; every other one follows from what is known, whoever brought it to light."""
 
@@ -235,6 +250,7 @@ MACHINES: dict[str, Moves] = {
     "task": TASK,
     "decision": DECISION,
     "dead_letter": DEAD_LETTER,
+    "circuit": CIRCUIT,
 }
 
 RUN_OPEN = tuple(state for state in RUN if state not in ("completed", "failed", "cancelled"))

@@ -91,7 +91,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the outside system said: a verdict in a word and a sentence, how many effects it counted, and ours."""
+    """What the outside system said: a verdict in a word and a sentence, how many effects it counted, and ours.
+
+    `fault`: it did not answer, or answered that it is broken; its circuit counts that (F113).
+    """
 
     verdict: Said
     fact: str
@@ -99,11 +102,12 @@ class Finding:
     external_id: str = ""
     record: Any = None
     raw: Any = None
+    fault: bool = False
 
 
-def failed(fact: str, raw: Any = None) -> Finding:
+def failed(fact: str, raw: Any = None, *, fault: bool = False) -> Finding:
     """The look-up itself did not answer; that says nothing about the effect (F042)."""
-    return Finding("probe_failed", fact, raw=raw)
+    return Finding("probe_failed", fact, raw=raw, fault=fault)
 
 
 def read(answer: Answer, question: Question) -> Finding:

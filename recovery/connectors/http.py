@@ -28,11 +28,11 @@ def reconcile(question: Question) -> Finding:
     except guard.Forbidden as refused:
         return failed(str(refused))
     except httpx.TimeoutException:
-        return failed("The look-up did not answer in time.")
+        return failed("The look-up did not answer in time.", fault=True)
     except httpx.HTTPError as wrong:
-        return failed(f"The look-up could not be made: {type(wrong).__name__}.")
+        return failed(f"The look-up could not be made: {type(wrong).__name__}.", fault=True)
     except Unusable as wrong:
-        return failed(str(wrong))
+        return failed(str(wrong), fault=wrong.fault)
     return judge(document, question, question.look, more=more)
 
 
@@ -42,14 +42,18 @@ def judge(document: Any, question: Question, look: Look, *, more: bool = False) 
 
 
 class Unusable(Exception):
-    """An answer that is no usable list."""
+    """An answer that is no usable list; `fault`: because whoever was asked is broken."""
+
+    def __init__(self, sentence: str, *, fault: bool = False) -> None:
+        super().__init__(sentence)
+        self.fault = fault
 
 
 def document_of(reply: line.Reply) -> tuple[Any, bool]:
     """The JSON of a plain success, and whether its headers name a next page. Raises Unusable."""
     response = reply.response
     if response.status_code != 200:
-        raise Unusable(f"The look-up answered {response.status_code}.")
+        raise Unusable(f"The look-up answered {response.status_code}.", fault=response.status_code >= 500)
     if reply.cut:
         raise Unusable("The look-up's answer is too large.")
     more = any("next" in (rel or "").lower().split() for rel in response.links)

@@ -9,7 +9,7 @@ from steadyhand.contract import Observation
 from steadyhand.paths import MISSING, dig
 
 from recovery.connectors.base import Finding, Outgoing, Polling, failed
-from recovery.rules import foreign
+from recovery.rules import circuit, foreign
 from recovery.rules.classify import Classified
 
 Transmit = Callable[[Outgoing], Observation]
@@ -19,9 +19,11 @@ def ask(polling: Polling, transmit: Transmit) -> Finding:
     """Send the poll once and read it. Every failure to ask or to understand is `probe_failed`."""
     if polling.outgoing is None:
         return failed(f"The accepted reply lacks {polling.lacks}, by which its end could be asked for.")
-    found = polling.classify(transmit(polling.outgoing))
+    observed = transmit(polling.outgoing)
+    found = polling.classify(observed)
     if found.observed != "ok_valid":
-        return failed(f"The poll did not answer as its contract says. {found.detail}".rstrip())
+        detail = f"The poll did not answer as its contract says. {found.detail}".rstrip()
+        return failed(detail, fault=circuit.is_fault(observed, found))
     return judge(found, polling)
 
 

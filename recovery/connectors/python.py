@@ -43,7 +43,7 @@ def reconcile(question: Question) -> Finding:
     except Unclear as wrong:
         return failed(f"The connector's answer cannot be used: {wrong}.")
     except TimeoutError:
-        return failed("The look-up did not answer in time.")
+        return failed("The look-up did not answer in time.", fault=True)
     except Exception as wrong:
         # Somebody else's code: its class is kept, its text may hold anything.
         return failed(f"The look-up broke: {type(wrong).__name__}.")

@@ -29,14 +29,16 @@ def reconcile(question: Question) -> Finding:
     try:
         document = fetch("reconcile", question.connector, question.whom, asked)
         return read(answer_in(document), question)
-    except (guard.Forbidden, Unusable) as refused:
+    except guard.Forbidden as refused:
         return failed(str(refused))
+    except Unusable as wrong:
+        return failed(str(wrong), fault=wrong.fault)
     except Unclear as wrong:
         return failed(f"The endpoint's answer cannot be used: {wrong}.")
     except httpx.TimeoutException:
-        return failed("The look-up did not answer in time.")
+        return failed("The look-up did not answer in time.", fault=True)
     except httpx.HTTPError as wrong:
-        return failed(f"The look-up could not be made: {type(wrong).__name__}.")
+        return failed(f"The look-up could not be made: {type(wrong).__name__}.", fault=True)
 
 
 def send(outgoing: Outgoing) -> Observation:

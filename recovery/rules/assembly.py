@@ -13,7 +13,7 @@ MAX_POLLS = 50
 
 
 def assemble(known: Known, now: datetime) -> Evidence:
-    """The evidence at `now`."""
+    """The evidence at `now`, as if every circuit were closed: the answer says which one matters (DECISIONS 2)."""
     key = live_key(known, now)
     return Evidence(
         effect=known.tool.effect,

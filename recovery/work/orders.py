@@ -7,7 +7,9 @@ from datetime import datetime
 from steadyhand.manifest import Tool
 
 from recovery import case as cases
+from recovery.case import Case
 from recovery.models import Decision
+from recovery.rules import circuit
 from recovery.rules.decide import TABLE_VERSION
 from recovery.rules.decide import Action as Answer
 from recovery.work import nudges
@@ -38,7 +40,7 @@ def send_now(run: Run, action: Action, *, actor: Actor, ring: nudges.Ring) -> De
     The first try of an agent's call is ordered by its proposal, which counts it.
     """
     tool = definitions.of_run(run).tools[action.tool]
-    first = action.role == "call" and action.attempts == 0
+    first = action.role == "call" and action.attempts == 0 and not was_ordered(action)
     if not sent_by_worker(action, tool) or first or action.state not in FREE:
         return None
     if cases.read(run, action).answer.action is not Answer.RETRY:
@@ -52,6 +54,32 @@ def order_send(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision |
     return _order("send", action, reason, actor=actor, ring=ring)
 
 
+def was_ordered(action: Action) -> bool:
+    """Whether the worker was told before to send this: then it is counted already."""
+    return Decision.objects.filter(action=action, verb="send").exists()
+
+
+def order_trial(case: Case, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
+    """The decision to try whether a dependency is back; None if one is under way, or nothing could be asked.
+
+    The call that waits lends it its question, and keeps its own due time.
+    """
+    return gathering.once(("trial", case.way), lambda: _order_trial(case, actor, ring))
+
+
+def _order_trial(case: Case, actor: Actor, ring: nudges.Ring) -> Decision | None:
+    trials = Decision.objects.filter(tenant_id=case.run.tenant_id, verb="trial", state__in=WAITS)
+    if trials.exists() or under_way_since(case.action) is not None or not can_be_tried(case):
+        return None
+    return _write("trial", case, "A trial of the circuit is due.", actor=actor, ring=ring)
+
+
+def can_be_tried(case: Case) -> bool:
+    """Whether the worker has something harmless to ask through this circuit: a health read, or this look-up."""
+    connector = case.definition.manifest.connectors.get(circuit.connector_in(case.way or "") or "")
+    return connector is not None and (connector.health is not None or circuit.of_look(case.tool) == case.way)
+
+
 def order_look(action: Action, *, actor: Actor, ring: nudges.Ring) -> Decision | None:
     """The decision to look, because the clock asks for it; None if one is under way."""
     return _order("reconcile", action, "A look-up is due.", actor=actor, ring=ring)
@@ -63,9 +91,14 @@ def _order(verb: str, action: Action, reason: str, *, actor: Actor, ring: nudges
         return None
     case = cases.read(action.run, action)
     gathering.change(action, {}, {"due_at": None})
+    return _write(verb, case, reason, actor=actor, ring=ring)
+
+
+def _write(verb: str, case: Case, reason: str, *, actor: Actor, ring: nudges.Ring) -> Decision:
+    action = case.action
     decision = Decision(
         tenant_id=action.tenant_id,
-        run=action.run,
+        run=case.run,
         action=action,
         verb=verb,
         key=f"{verb}:{new_id()}",

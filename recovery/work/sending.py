@@ -9,17 +9,20 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db.models import F
 from steadyhand import observe
 from steadyhand.contract import Observation, Report
 from steadyhand.manifest import Tool
 
-from recovery import callback_secrets, crashpoints, leases, reports, settle
+from recovery import callback_secrets, circuits, crashpoints, leases, reports, settle
 from recovery import case as cases
+from recovery.circuits import Entry
 from recovery.connectors import kinds
 from recovery.connectors.base import Outgoing, Whom
 from recovery.models import Decision
+from recovery.rules import circuit
 from recovery.rules.decide import Action as Answer
 from recovery.work import stops
 from recovery.work.orders import FREE
@@ -65,15 +68,27 @@ def no_longer(run: Run, action: Action) -> str | None:
     return None
 
 
-def permit(decision: Decision, run: Run, action: Action) -> Errand:
+def enter(run: Run, action: Action) -> Entry:
+    """Through the circuit of this call, or not now (DECISIONS 1.5)."""
+    case = cases.read(run, action)
+    lease_until = case.now + timedelta(seconds=case.tool.timeout_seconds + LEASE_GRACE_SECONDS)
+    return circuits.enter(
+        case.troubled, circuit.of_call(case.tool), case.definition, purpose="call", lease_until=lease_until,
+        waited=action.attempts > 0 or action.reason_code == "circuit_open",
+    )  # fmt: skip
+
+
+def permit(decision: Decision, run: Run, action: Action, entry: Entry) -> Errand:
     """Intent first: the attempt, its lease and the decision's own commit together, before a byte leaves (I3)."""
     definition = definitions.of_run(run)
     tool = definition.tools[action.tool]
     generation = _generation(run, action)
     key = vault.remote_key(definition.keys, action.action_id, generation)
     attempt = record.grant_attempt(
-        action, run=run, layer=LAYER, lease_seconds=tool.timeout_seconds + LEASE_GRACE_SECONDS, key=key, actor=WORKER
-    )
+        action, run=run, layer=LAYER, lease_seconds=tool.timeout_seconds + LEASE_GRACE_SECONDS, key=key, actor=WORKER,
+        circuit=circuit.of_call(tool), trial=entry.slot is not None,
+    )  # fmt: skip
+    circuits.belongs_to(entry, attempt)
     Run.objects.filter(pk=run.pk).update(in_flight=F("in_flight") + 1, version=F("version") + 1)
     advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=attempt.lease_until)
     settle.refresh_run(run, WORKER)

@@ -13,11 +13,13 @@ from django.db.models import F, Q
 from steadyhand.manifest import Connector
 
 from recovery import case as cases
-from recovery import crashpoints, permissions, settle
-from recovery.connectors import kinds, polls
+from recovery import circuits, crashpoints, permissions, settle
+from recovery.case import Case
+from recovery.circuits import Entry
+from recovery.connectors import health, kinds, polls
 from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
-from recovery.rules import assembly
+from recovery.rules import assembly, circuit
 from recovery.rules.decide import Action as Answer
 from recovery.work import polling, sending, verify
 from recovery.work.sending import Errand
@@ -32,7 +34,10 @@ LEASE_GRACE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Ticket:
-    """A lease on a decision, and the question it orders about the action as it stood after `asked_after` tries."""
+    """A lease on a decision, and the question it orders about the action as it stood after `asked_after` tries.
+
+    `way` is the circuit that the question goes through, `slot_id` its trial there, if it is one.
+    """
 
     tenant_id: uuid.UUID
     decision_id: uuid.UUID
@@ -40,6 +45,9 @@ class Ticket:
     asked_after: int
     started_at: datetime
     question: Question
+    verb: str
+    way: str | None
+    slot_id: uuid.UUID | None
 
 
 def execute(decision_id: uuid.UUID) -> None:
@@ -59,10 +67,16 @@ def execute(decision_id: uuid.UUID) -> None:
 
 
 def _look(ticket: Ticket) -> None:
-    finding = ask(ticket.question)
+    finding = try_out(ticket.question) if ticket.verb == "trial" else ask(ticket.question)
     crashpoints.point("C21")
     _conclude(ticket, finding)
     crashpoints.point("C25")
+
+
+def try_out(question: Question) -> Finding:
+    """A trial asks for the connector's health, where it says how, else what the waiting call's look-up asks."""
+    path = question.connector.health
+    return ask(question) if path is None else health.read(question, path)
 
 
 def ask(question: Question) -> Finding:
@@ -88,12 +102,37 @@ def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | Errand | Non
             return None
         if decision.verb == "send":
             return _take_errand(decision, run, decision.action)
+        case = cases.read(run, decision.action)
         refusal = _no_longer(decision, run, decision.action)
         if refusal is not None:
             _refuse(decision, run, decision.action, refusal)
             return None
-        advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=_lease(decision.action))
-        return _ticket(decision, run, decision.action)
+        entry = _enter(decision, case)
+        if entry.again_at is not None:
+            _wait_for_circuit(decision, run, decision.action, entry.again_at)
+            return None
+        advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=_lease(decision, case))
+        return _ticket(decision, run, case, entry)
+
+
+def _enter(decision: Decision, case: Case) -> Entry:
+    """Through the circuit of the look. One that a person asks for waits its turn for no others."""
+    return circuits.enter(
+        case.troubled, _way(decision, case), case.definition, purpose="trial" if decision.verb == "trial" else "look",
+        lease_until=_lease(decision, case), waited=decision.by is None and decision.verb != "trial",
+    )  # fmt: skip
+
+
+def _way(decision: Decision, case: Case) -> str | None:
+    return case.way if decision.verb == "trial" else cases.way_of_look(case.definition, case.known)
+
+
+def _wait_for_circuit(decision: Decision, run: Run, action: Action, again_at: datetime) -> None:
+    """What would be asked is given a rest: the look keeps its place, and the record says why (F115)."""
+    _refuse(decision, run, action, "What would be asked is given a rest; the look-up waits for its circuit.")
+    action.refresh_from_db()
+    if decision.verb != "trial" and (action.settled_at is None or action.state == "succeeded"):
+        Action.objects.filter(pk=action.pk).update(due_at=again_at)
 
 
 def _take_errand(decision: Decision, run: Run, action: Action) -> Errand | None:
@@ -105,12 +144,18 @@ def _take_errand(decision: Decision, run: Run, action: Action) -> Errand | None:
     if refusal is not None:
         _refuse(decision, run, action, refusal)
         return None
-    return None if sending.waits(run, action) else sending.permit(decision, run, action)
+    if sending.waits(run, action):
+        return None
+    entry = sending.enter(run, action)
+    if entry.again_at is not None:
+        _wait_for_circuit(decision, run, action, entry.again_at)
+        return None
+    return sending.permit(decision, run, action, entry)
 
 
-def _lease(action: Action) -> datetime:
+def _lease(decision: Decision, case: Case) -> datetime:
     """Longer than the look may take: to connect and to read have `timeout_seconds` each."""
-    connector = _connector(action)
+    connector = _connector(decision, case)
     seconds = 2 * connector.timeout_seconds if connector else 0.0
     return read_clock() + timedelta(seconds=seconds + LEASE_GRACE_SECONDS)
 
@@ -120,7 +165,7 @@ def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None
     _end(decision, "refused", sentence)
     data = {"verb": decision.verb, "decision": str(decision.pk)}
     record.write_event(run, "refused", _actor(decision), action=action, reason=sentence, data=data)
-    if action.settled_at is None and action.state not in ("permitted", "held"):
+    if decision.verb != "trial" and action.settled_at is None and action.state not in ("permitted", "held"):
         settle.settle(run, action, TIMER)
 
 
@@ -133,6 +178,8 @@ def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
     """Why the decision must not be carried out any more, in a sentence; None if it still holds."""
     if decision.by is not None and not permissions.may(decision.by, decision.verb, run.tenant_id):
         return f"{decision.by} no longer holds the right to {decision.verb}."
+    if decision.verb == "trial":
+        return None if cases.read(run, action).waits_for_circuit else "Nothing waits for this trial any more."
     if action.state == "succeeded" and decision.by is None:
         return None  # a later count of what was believed on less than a final look
     if action.settled_at is not None:
@@ -143,42 +190,48 @@ def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
     return None
 
 
-def _ticket(decision: Decision, run: Run, action: Action) -> Ticket:
+def _ticket(decision: Decision, run: Run, case: Case, entry: Entry) -> Ticket:
     """Count the look before it is made, so that a worker that dies in it again and again stops at the ceiling."""
-    question, started_at = _question(run, action), read_clock()
+    question, started_at, action = _question(decision, case), read_clock(), case.action
     actor = _actor(decision)
-    if action.settled_at is None:
+    if decision.verb == "trial":
+        pass  # it asks about the dependency; the call that lends its question stays where it is
+    elif action.settled_at is None:
         record.move_action(action, "probing", actor, run=run, kind="look_started", looks=F("looks") + 1, due_at=None)
     else:
         Action.objects.filter(pk=action.pk).update(looks=F("looks") + 1, due_at=None)
         record.write_event(run, "recount_started", actor, action=action, data={"step": action.step})
-    return Ticket(run.tenant_id, decision.pk, decision.fence, action.attempts, started_at, question)
+    return Ticket(
+        run.tenant_id, decision.pk, decision.fence, action.attempts, started_at, question, decision.verb,
+        _way(decision, case), entry.slot.pk if entry.slot else None,
+    )  # fmt: skip
 
 
-def _question(run: Run, action: Action) -> Question:
+def _question(decision: Decision, case: Case) -> Question:
     """What the look asks: for the end of a job that was accepted, if its contract says how, else for the effect."""
-    definition = definitions.of_run(run)
-    tool, connector = definition.tools[action.tool], _connector(action)
-    assert connector is not None  # noqa: S101  (reconcilable: checked just above)
-    name = tool.reconcile.connector if tool.reconcile else ""
+    definition, tool, action = case.definition, case.tool, case.action
+    connector = _connector(decision, case)
+    assert connector is not None  # noqa: S101  (reconcilable, or can be tried: checked just above)
+    polled = decision.verb != "trial" and assembly.polled(case.known)
     return Question(
         tool=tool.name,
         match=tool.reconcile.match if tool.reconcile else {},
-        whom=sending.whom(definition, name),
+        whom=sending.whom(definition, tool.reconcile.connector if tool.reconcile else ""),
         action_id=action.action_id,
-        run_id=str(run.pk),
+        run_id=str(case.run.pk),
         key=action.idempotency_key,
         arguments=vault.unseal(definition.keys, bytes(action.sealed_arguments)),
         connector=connector,
         look=tool.reconcile.look if tool.reconcile else None,
-        polling=polling.about(definition, tool, action) if assembly.polled(cases.read(run, action).known) else None,
+        polling=polling.about(definition, tool, action) if polled else None,
     )
 
 
-def _connector(action: Action) -> Connector | None:
-    """Where the look goes: the look-up's connector, or the one of the poll."""
-    definition = definitions.of_run(action.run)
-    tool = definition.tools[action.tool]
+def _connector(decision: Decision, case: Case) -> Connector | None:
+    """Where the look goes: the look-up's connector, or the one of the poll; a trial to the one that is tried."""
+    definition, tool = case.definition, case.tool
+    if decision.verb == "trial":
+        return definition.manifest.connectors.get(circuit.connector_in(case.way or "") or "")
     poll = definition.tools[tool.poll.tool] if tool.poll else None
     sent = definition.manifest.connectors.get(poll.send.connector) if poll and poll.send else None
     return definition.connector(tool) or sent
@@ -193,8 +246,13 @@ def _conclude(ticket: Ticket, finding: Finding) -> None:
         assert run is not None  # noqa: S101  (composite foreign keys)
         assert decision.action is not None  # noqa: S101
         ours = decision.state == "running" and decision.fence == ticket.fence
+        circuits.heard_look(
+            ticket.way, ticket.slot_id, definitions.of_run(run), run.tenant_id, fault=finding.fault, fact=finding.fact
+        )  # fmt: skip
         if ours:
             _end(decision, "done", finding.fact)  # first, for what follows may order the next look
+        if ticket.verb == "trial":
+            return
         verify.prove(
             run,
             decision.action,

@@ -263,6 +263,32 @@ class Tool(Part):
         return _with_faults(cls, data, build, promises.broken)
 
 
+class Circuit(Part):
+    """When calls through a connector are given a rest, and how they begin again (DECISIONS 1.5).
+
+    It opens where, of at least `min_calls` calls of the last `window_seconds`, a share of `fault_ratio` met a fault
+    of the connector itself. After `cooldown_seconds`, doubled with every further opening up to
+    `max_cooldown_seconds`, `slots` trials at a time are made; `successes` of them close it. What had to wait is let
+    go at `retries_per_second`, or `retry_share` of the traffic where that is more.
+    """
+
+    window_seconds: Annotated[int, Field(strict=True, ge=1, le=3600)] = 30
+    min_calls: Annotated[int, Field(strict=True, ge=2, le=100)] = 10
+    fault_ratio: Annotated[float, Field(ge=0.01, le=1)] = 0.5
+    cooldown_seconds: Annotated[float, Field(ge=1, le=3600)] = 15
+    max_cooldown_seconds: Annotated[float, Field(ge=1, le=86400)] = 300
+    slots: Annotated[int, Field(strict=True, ge=1, le=10)] = 1
+    successes: Annotated[int, Field(strict=True, ge=1, le=10)] = 2
+    retry_share: Annotated[float, Field(ge=0.01, le=1)] = 0.2
+    retries_per_second: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
+
+    @model_validator(mode="after")
+    def a_pause_has_room_to_grow(self) -> Circuit:
+        if self.max_cooldown_seconds < self.cooldown_seconds:
+            raise ValueError("max_cooldown_seconds is less than cooldown_seconds")
+        return self
+
+
 class Connector(Part):
     """Where look-ups go. Requests leave only to `allow_hosts`; redirects are never followed (SEC-19).
 
@@ -278,6 +304,8 @@ class Connector(Part):
     secret_header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9\-]{1,80}$")] | None = None
     secret_name: Name | None = None
     entry_point: Name | None = None
+    health: Path | None = None
+    circuit: Circuit = Circuit()
 
     @model_validator(mode="after")
     def its_kind_can_be_reached(self) -> Connector:
@@ -285,6 +313,8 @@ class Connector(Part):
             raise ValueError(f"{self.kind} needs base_url, the address of what is asked")
         if self.kind in ("python", "manual") and self.base_url is not None:
             raise ValueError(f"a {self.kind} connector has no base_url")
+        if self.health is not None and self.base_url is None:
+            raise ValueError("health is a path below base_url, which this connector has not")
         if self.kind != "python" and self.entry_point is not None:
             raise ValueError("entry_point is for a python connector")
         return self

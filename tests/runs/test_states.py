@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from recovery.models import DeadLetter, Decision, HumanTask
 from runs import states, wall
 from runs.ids import new_id
-from runs.models import Action, Run
+from runs.models import Action, Circuit, Run
 from runs.querysets import database_now, read_clock
 from runs.states import MACHINES, ONLY, IllegalMove, StaleState, advance, may_move
 from tests.factories import Case, make_client, make_person, make_tenant, open_run, register, succeed
@@ -67,12 +67,20 @@ def make_dead_letter(case: Case, state: str) -> DeadLetter:
     )  # fmt: skip
 
 
+def make_circuit(case: Case, state: str) -> Circuit:
+    return Circuit.objects.create(
+        tenant=case.tenant, name=new_id().hex, state=state, until=read_clock(), reason="r",
+        by=make_person(f"p{new_id().hex[-12:]}"),
+    )  # fmt: skip
+
+
 MAKE: dict[str, Callable[[Case, str], Any]] = {
     "run": make_run,
     "action": make_action,
     "task": make_task,
     "decision": make_decision,
     "dead_letter": make_dead_letter,
+    "circuit": make_circuit,
 }
 
 

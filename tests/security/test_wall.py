@@ -16,7 +16,7 @@ from django.db import DatabaseError, IntegrityError, ProgrammingError, connectio
 from console.embedded.places import APP_ROLE, OWNER_ROLE
 from recovery.models import CallbackSecret, DeadLetter, HumanTask, InboxMessage, IngestRecord, InputRequest
 from runs import ddl, hot, wall
-from runs.models import Action, Event, RateWindow, Run, Stop, Tenant, TenantRow
+from runs.models import Action, Circuit, CircuitSlot, Event, RateWindow, Run, Stop, Tenant, TenantRow
 from tests.factories import (
     Agent,
     Case,
@@ -70,6 +70,8 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     stopper = make_person(f"stopper-{tenant.slug}")
     Stop.objects.create(tenant=tenant, scope="tool", name="none", mode="halt", reason="a test", by=stopper)
     RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
+    circuit = Circuit.objects.create(tenant=tenant, name="connector:none")
+    CircuitSlot.objects.create(tenant=tenant, circuit=circuit, trip=0, purpose="look", lease_until=now)
     DeadLetter.objects.create(
         tenant=tenant, run_id=action.run_id, action=action, request={}, identity=action.action_id, attempts=[],
         completed_effects=[], failure_class="retry_exhausted", next_action="replay", owner_team="t",

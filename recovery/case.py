@@ -125,9 +125,10 @@ class Case:
         return decide.decide(self.evidence._replace(**changes))  # type: ignore[arg-type]
 
 
-def read(run: Run, action: Action, *, next_due_at: datetime | None = None) -> Case:
-    """Assemble the case of one action and ask the table. `next_due_at`: when a retry would be due."""
+def read(run: Run, action: Action, *, again_in: float | None = None) -> Case:
+    """Assemble the case of one action and ask the table. `again_in`: seconds until a retry would be due."""
     now, troubled = _moment(run)
+    next_due_at = None if again_in is None else now + timedelta(seconds=again_in)
     definition = definitions.of_run(run)
     tool = _contract(run, action, definition)
     known = _known(run, action, definition, tool, now, next_due_at)

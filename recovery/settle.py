@@ -27,7 +27,6 @@ from recovery.work import orders
 from recovery.work.orders import NEVER_SENT
 from runs import gathering, vault
 from runs.models import Action, Run
-from runs.querysets import read_clock
 from runs.record import Actor
 from runs.states import may_move
 
@@ -65,11 +64,11 @@ def apply(run: Run, action: Action, actor: Actor, *, classified: Classified | No
     wait = backoff.retry_delay(
         max(action.attempts, 1), classified.retry_after_seconds if classified else None, spread
     )
-    case = cases.read(run, action, next_due_at=read_clock() + timedelta(seconds=wait))
+    case = cases.read(run, action, again_in=wait)
     if case.waits_for_circuit:
         # A wait that would outlast the run's time is none: a person is asked now, not when it is over (F109).
         wait = (case.ask_again_at() - case.now).total_seconds()
-        case = cases.read(run, action, next_due_at=case.now + timedelta(seconds=wait))
+        case = cases.read(run, action, again_in=wait)
     step = Step(case, actor, classified, wait)
     _HANDLERS[case.answer.action](step)
     return case

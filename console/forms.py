@@ -11,6 +11,7 @@ from django import forms
 from django.contrib.auth import password_validation
 from django.utils.text import slugify
 
+from recovery.rules.questions import LONGEST_ANSWER
 from recovery.work.decisions import NEEDS_REASON, Order
 from runs import wall
 from runs.models import Person
@@ -73,6 +74,16 @@ REASONS: dict[str, dict[str, str]] = {
     "compensate": {
         "wrong_request": "The request was wrong",
         "withdrawn": "The request was withdrawn",
+        OTHER: "Other, in words below",
+    },
+    "request_input": {
+        "wrong_value": "The value was not accepted",
+        "missing_value": "A value is missing",
+        OTHER: "Other, in words below",
+    },
+    "provide_input": {
+        "told_by_requester": "The requester said so",
+        "in_the_case": "It stands in the customer's case",
         OTHER: "Other, in words below",
     },
     "assign": {
@@ -194,6 +205,9 @@ def _further(verb: str) -> dict[str, forms.Field]:
             "outcome": forms.ChoiceField(choices=list(OUTCOMES.items()), error_messages=said),
             "reference": forms.CharField(max_length=200, error_messages=proof),
         }
+    if verb == "provide_input":
+        said = {"required": "Write an answer.", "max_length": f"An answer has {_TOO_LONG}"}
+        return {"value": forms.CharField(max_length=LONGEST_ANSWER, error_messages=said)}
     if verb == "assign":
         return {"to": forms.CharField(required=False, max_length=36)}
     if verb == "snooze":
@@ -226,6 +240,14 @@ class LiftForm(forms.Form):
     lift_reason = forms.CharField(
         max_length=2000,
         error_messages={"required": "Say why, in a few words.", "max_length": f"A reason has {_TOO_LONG}"},
+    )
+
+
+class AnswerForm(forms.Form):
+    """What a requester answers; whether it fits is recovery's to say."""
+
+    answer = forms.CharField(
+        required=False, max_length=LONGEST_ANSWER, error_messages={"max_length": "That is too long."}
     )
 
 

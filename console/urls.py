@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
-from console.views import account, decide, queue, runs, stops, tasks
+from console.views import account, answer, decide, queue, runs, stops, tasks
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -27,6 +27,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/<uuid:task_id>/attest/", decide.attest, name="attest"),
     path("tasks/<uuid:task_id>/compensate/", decide.compensate, name="compensate"),
     path("tasks/<uuid:task_id>/cancel/", decide.cancel, name="cancel"),
+    path("tasks/<uuid:task_id>/request-input/", decide.request_input, name="request_input"),
+    path("tasks/<uuid:task_id>/provide-input/", decide.provide_input, name="provide_input"),
     path("tasks/<uuid:task_id>/assign/", decide.assign, name="assign"),
     path("tasks/<uuid:task_id>/snooze/", decide.snooze, name="snooze"),
     path("tasks/<uuid:task_id>/reopen/", decide.reopen, name="reopen"),
@@ -38,6 +40,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("stops/", stops.stops, name="stops"),
     path("stops/set/", stops.set_stop, name="set_stop"),
     path("stops/<uuid:stop_id>/lift/", stops.lift_stop, name="lift_stop"),
+    path("answer/<str:link>/", answer.answer, name="answer"),
     path("first-admin/<str:token>/", account.first_admin, name="first_admin"),
     path("accounts/login/", account.SignIn.as_view(), name="account_login"),
     path("accounts/", include("allauth.urls")),

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Q
 
 from recovery import case as cases
-from recovery import permissions, statements
+from recovery import permissions, questions, statements
 from recovery.case import Case
 from recovery.models import DeadLetter, Decision, HumanTask
 from recovery.rules import assembly, policy
@@ -124,6 +124,7 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "awaiting_approval": action is not None and action.state == "awaiting_approval",
         "in_flight": action is not None and action.state == "permitted",
         "held": action is not None and action.state == "held",
+        **_question(task, action),
         "sent_write": action is not None and action.effect == "write" and action.attempts > 0,
         "tool": task.tool or "the run",
         "final_from": case.final_at if case else None,
@@ -131,6 +132,17 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "last_look_kept": case is not None and assembly.early_looks_spent(case.known),
         "over_threshold": case.known.over_threshold if case else False,
         "approve_until": action.due_at if action and action.state == "awaiting_approval" else None,
+    }
+
+
+def _question(task: HumanTask, action: Action | None) -> dict[str, Any]:
+    """What only the requester can answer, where this call waits for that."""
+    if action is None or not questions.waits(action):
+        return {}
+    return {
+        "question": action.error_field or "an answer",
+        "unaskable": questions.unaskable(task.run, action),
+        "answer_until": action.due_at,
     }
 
 

@@ -18,6 +18,7 @@ from steadyhand.contract import (
 )
 from steadyhand.identity import BadInput
 
+from recovery import questions
 from recovery.answers import reads_of, seconds_between
 from recovery.clients import Credentials, authenticate
 from recovery.lifecycle import earliest_due
@@ -70,6 +71,7 @@ def resume_answer(run: Run) -> ResumeAnswer:
         due_at=earliest_due(run),
         steps=[_step(action) for action in run.actions.order_by("id")[:MAX_STEPS]],
         reads=reads_of(definition),
+        inputs=questions.answered(run),
     )
 
 

@@ -43,7 +43,7 @@ _WORDS = {
     "priority_raised": "Priority raised",
     "reminded": "Asked again for the approval",
     "escalated_further": "Somebody else is asked for the approval",
-    "question_asked": "`{step}`: the requester is asked",
+    "superseded": "`{step}`: another call takes its place",
     "input_provided": "`{step}`: the requester answered",
     "approval_required": "`{step}` waits for an approval",
     "approved": "`{step}` approved",

@@ -8,7 +8,7 @@ from console import forms
 from console.builders import scope, words
 from console.builders.task import Seen
 from console.pages.confirm import Choice, Select, SentRow, TextField
-from recovery import permissions
+from recovery import permissions, questions
 from recovery.rules.policy import Verb
 from runs.models import Action, Effect
 
@@ -23,6 +23,8 @@ _INTRO = {
     "resume": "The agent goes on from the last proven state; its next calls are checked like any other.",
     "attest": "Steadyhand sends nothing. What you state becomes evidence of this call.",
     "compensate": "The registered undo of each proven effect, the latest first.",
+    "request_input": "Steadyhand sends no call. A link is made that asks for one field and works once.",
+    "provide_input": "Steadyhand sends nothing. The agent gets the answer and proposes a new call, checked anew.",
     "assign": "Steadyhand sends nothing. The task gets another owner, with your words and the facts below.",
     "snooze": "Steadyhand sends nothing. What goes on by itself goes on; the task sleeps, and your claim ends.",
     "reopen": "Steadyhand sends nothing. The task stands in the queue again, with a new clock.",
@@ -89,6 +91,11 @@ def fields(seen: Seen, verb: Verb, typed: Typed) -> list[TextField]:
     if verb.name == "attest":
         hint = "As the provider's own records have it."
         return [TextField("reference", "Reference", typed.value("reference"), hint, typed.error("reference"), True)]
+    if verb.name == "provide_input" and seen.action is not None:
+        asked = questions.field_of(seen.task.run, seen.action)
+        hint = " ".join(filter(None, [asked.hint, asked.rule])) if asked else ""
+        label = asked.label if asked else "Answer"
+        return [TextField("value", label, typed.value("value"), hint, typed.error("value"), True)]
     fired = seen.panel.situation.fired
     if verb.name == "top_up" and fired is not None:
         value = typed.value("amount") or str(fired.most)

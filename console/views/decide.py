@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console import access, flashes, frame, looks
-from console.builders import confirm
+from console.builders import asking, confirm
 from console.builders.sent import Typed
 from console.forms import CommentForm, MarkForm, VerbForm
 from console.pages.common import Flash, Link
@@ -26,6 +26,7 @@ from recovery.work.decisions import NoSuchTask, Order, Overtaken, Refused, Unusa
 MOST_TYPED = 20_000
 """Characters of a refused text that the form keeps; the limits of the fields are far below."""
 Do = Callable[[Order], Decision]
+Answered = Callable[[HttpRequest, uuid.UUID, str, Decision], HttpResponse]
 sheet_or_send = require_http_methods(["GET", "HEAD", "POST"])
 
 
@@ -108,6 +109,20 @@ def cancel(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
 
 @sheet_or_send
 @access.acts
+def request_input(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Make a link for the requester; the answer shows it, this once."""
+    return _confirmed(request, task_id, "request_input", decisions.request_input, done=_link)
+
+
+@sheet_or_send
+@access.acts
+def provide_input(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Say what the requester told a colleague."""
+    return _confirmed(request, task_id, "provide_input", decisions.provide_input)
+
+
+@sheet_or_send
+@access.acts
 def assign(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
     """Hand the task to a colleague, or back to the team."""
     return _confirmed(request, task_id, "assign", decisions.assign)
@@ -151,7 +166,9 @@ def comment(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
 # --- a verb with a sheet --------------------------------------------------------------------------------------
 
 
-def _confirmed(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do) -> HttpResponse:
+def _confirmed(
+    request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do, *, done: Answered | None = None
+) -> HttpResponse:
     if request.method != "POST":
         return _sheet(request, task_id, verb, Typed(), None, status=200)
     form = VerbForm(verb, request.POST)
@@ -170,7 +187,7 @@ def _confirmed(request: HttpRequest, task_id: uuid.UUID, verb: str, do: Do) -> H
         return _sheet(request, task_id, verb, _typed(form), None, status=422)
     except Overtaken as late:
         return _sheet(request, task_id, verb, _typed(form), _overtaken(late), status=409)
-    return _done(request, task_id, verb, decision)
+    return (done or _done)(request, task_id, verb, decision)
 
 
 def _sheet(
@@ -236,6 +253,21 @@ def _done(request: HttpRequest, task_id: uuid.UUID, verb: str, decision: Decisio
     response = redirect("task", task_id)
     response.status_code = 303
     return response
+
+
+def _link(request: HttpRequest, task_id: uuid.UUID, verb: str, decision: Decision) -> HttpResponse:
+    """The link to the requester, once, and whether mail took it to them; asked for again, only the task."""
+    link = asking.link_of(decision)
+    if link is None:
+        return _done(request, task_id, verb, decision)
+    address = request.build_absolute_uri(reverse("answer", args=[link]))
+    with access.visiting(request) as visit:
+        task = tasks.seen_or_404(visit, task_id).task
+        requester, by = task.run.requester, visit.named(task.tenant_id)
+    mailed = asking.mail(requester, by, address)
+    with access.visiting(request) as visit:
+        page = asking.page(tasks.seen_or_404(visit, task_id), address, mailed)
+        return frame.show(request, visit, "task/link.html", page)
 
 
 def _refused(request: HttpRequest, task_id: uuid.UUID, sentence: str) -> HttpResponse:

@@ -16,7 +16,7 @@ from recovery.models import Decision, HumanTask
 from recovery.panel import Panel
 from recovery.rules import policy
 from recovery.rules.decide import TABLE_VERSION
-from recovery.work import approvals, attestations, ceilings, desk, handing, nudges, snoozing, steering
+from recovery.work import approvals, attestations, ceilings, desk, handing, inputs, nudges, snoozing, steering
 from recovery.work.wishes import Done, NoSuchTask, Order, Overtaken, ReasonMissing, Refused, Unusable
 from runs import record, redact, wall
 from runs.models import Person
@@ -92,6 +92,16 @@ def compensate(order: Order) -> Decision:
 def cancel(order: Order) -> Decision:
     """Cancel the run; a write that is still unknown keeps its task."""
     return _decide("cancel", order, steering.cancel)
+
+
+def request_input(order: Order) -> Decision:
+    """Make a link by which the requester answers; `questions.hand_out` gives it out, once."""
+    return _decide("request_input", order, inputs.ask)
+
+
+def provide_input(order: Order) -> Decision:
+    """Say what the requester told a colleague. Raises Unusable for what does not fit."""
+    return _decide("provide_input", order, inputs.provide)
 
 
 def assign(order: Order) -> Decision:

@@ -27,10 +27,10 @@ def assign(seen: Panel, order: Order, actor: Actor) -> Done:
 
     What is known at that moment is kept with the decision, so that the receiver need not look for it.
     """
-    facts: dict[str, object] = {"facts": _facts(seen)}
+    known: dict[str, object] = {"known": _facts(seen)}
     if not order.to:
         advance(seen.task, machine="task", to=_unclaimed(seen.task), owner=None, **_NOBODY)
-        return Done(f"Back with {seen.task.owner_team}.", {**facts, "to": seen.task.owner_team})
+        return Done(f"Back with {seen.task.owner_team}.", {**known, "to": seen.task.owner_team})
     receiver = _colleague(seen.run, order.to)
     if receiver is None:
         raise Unusable("to", "Choose somebody of this tenant who may work on tasks.")
@@ -38,7 +38,7 @@ def assign(seen: Panel, order: Order, actor: Actor) -> Done:
     if seen.task.state == "claimed":
         claim = {"claimed_by": receiver, "claimed_until": read_clock() + timedelta(minutes=CLAIM_MINUTES)}
     advance(seen.task, machine="task", to=seen.task.state, owner=receiver, **claim)
-    return Done(f"Handed over to {receiver}.", {**facts, "to": str(receiver)})
+    return Done(f"Handed over to {receiver}.", {**known, "to": str(receiver)})
 
 
 def take_back(run: Run, actor: Actor) -> int:

@@ -23,6 +23,7 @@ from steadyhand.contract import (
     OutcomeDocument,
     Permit,
     Proposal,
+    ProvidedInput,
     Report,
     Reported,
     ResumeAnswer,
@@ -65,7 +66,8 @@ class AsyncRun:
 
     Leaving the block in the ordinary way finishes the run, unless it was finished, cancelled or halted before.
     Leaving it by an exception never does: after Suspended it waits for `resume`, after anything else the lease
-    of a call in flight decides. `halted` is the first Suspended, Stopped, Unavailable or Problem of this process.
+    of a call in flight decides. `halted` is the first Suspended, Stopped, Unavailable or Problem of this process,
+    `inputs` what the requester answered before this process took the run up.
     """
 
     def __init__(self, means: Means, known: RunOpened | ResumeAnswer, intent: str) -> None:
@@ -73,6 +75,7 @@ class AsyncRun:
         self.workflow_id = known.workflow_id
         self.intent = intent
         self.steps: list[StepState] = known.steps if isinstance(known, ResumeAnswer) else []
+        self.inputs: list[ProvidedInput] = known.inputs if isinstance(known, ResumeAnswer) else []
         self.halted: SteadyhandError | None = None
         self._means = means
         self._reads = frozenset(known.reads)

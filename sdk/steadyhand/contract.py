@@ -312,6 +312,18 @@ class StepState(Strict):
     reason_code: str | None = None
 
 
+class ProvidedInput(Strict):
+    """What the requester answered: the field of the call of that step, and its new value.
+
+    The call that had waited is over. Propose it again with the value in its place: that is a new call, checked anew.
+    """
+
+    step: str
+    tool: str
+    field: str
+    value: Any = None
+
+
 class ResumeAnswer(Strict):
     """What a runner needs to go on from the last proven state. `ready` says that proposals are welcome now."""
 
@@ -326,6 +338,7 @@ class ResumeAnswer(Strict):
     due_at: datetime | None = None
     steps: list[StepState] = []
     reads: list[str] = []
+    inputs: list[ProvidedInput] = []
 
 
 class EventItem(Strict):

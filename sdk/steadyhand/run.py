@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steadyhand.async_run import AsyncRun, E
 from steadyhand.blocking import held, now
 from steadyhand.calls import Arguments, Tool, ToolFunction, as_tool, is_async
-from steadyhand.contract import Memory, OutcomeDocument, StepState, TurnAnswer, Usage
+from steadyhand.contract import Memory, OutcomeDocument, ProvidedInput, StepState, TurnAnswer, Usage
 from steadyhand.current import current
 from steadyhand.errors import SteadyhandError
 from steadyhand.turns import ModelTurn
@@ -33,6 +33,10 @@ class Run:
     @property
     def steps(self) -> list[StepState]:
         return self._driven.steps
+
+    @property
+    def inputs(self) -> list[ProvidedInput]:
+        return self._driven.inputs
 
     @property
     def halted(self) -> SteadyhandError | None:

@@ -76,7 +76,7 @@ def test_back_to_the_team_ends_the_claim(lost: Case, alice: Person, omar: Person
 def test_what_is_known_is_kept_with_the_handover(lost: Case, looks: Looks, alice: Person, omar: Person) -> None:
     decision = press("assign", lost, alice, to=str(omar.pk))
     assert decision.snapshot["to"] == "Omar"
-    assert isinstance(decision.snapshot["facts"], list)
+    assert isinstance(decision.snapshot["known"], list)
 
 
 def test_it_goes_to_nobody_outside_the_tenant_or_without_the_right(lost: Case, alice: Person) -> None:

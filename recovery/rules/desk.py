@@ -53,7 +53,7 @@ def reopen(at: Situation) -> Verb:
         return blocked("reopen", "task", f"{at.twin} asks about the same already.")
     if not at.run_open and not at.sent_write:
         return blocked("reopen", "run", "the run has ended, and no write of this task was sent.")
-    return allowed("reopen", "1.3", "Asks the question again; what was decided before stays in its history.")
+    return allowed("reopen", "task", "Asks the question again; what was decided before stays in its history.")
 
 
 def comment(at: Situation) -> Verb:

@@ -1,4 +1,4 @@
-"""A task is handed over, and what becomes of it when whoever had it leaves (DECISIONS 1.3, F129)."""
+"""A task is handed over, and what becomes of it when whoever had it leaves (DECISIONS 1, F129)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task is put off, and wakes: at its time, by something new, or by a newer question (DECISIONS 1.3)."""
+"""A task is put off, and wakes: at its time, by something new, or by a newer question (DECISIONS 1)."""
 
 from __future__ import annotations
 

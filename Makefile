@@ -12,7 +12,7 @@ DEMO_AGENT := $(filter .venv-openai-agents/.complete,$(ADAPTERS))
 DEPLOYED := STEADYHAND_HOSTS=console.example.org DATABASE_URL=postgresql://steadyhand_app@db.example.org/steadyhand
 CHECKED := console runs recovery sdk sandbox demo benchmarks tests manage.py
 
-.PHONY: install up demo test test-long check lint types deploy-check migrations-check imports bench clean lock browser
+.PHONY: install up demo test test-long check lint types deploy-check migrations-check imports bench evaluate clean lock browser
 
 install: .venv/.complete
 
@@ -91,6 +91,9 @@ browser: install
 
 bench: install
 	@$(RUN) -m benchmarks
+
+evaluate: install
+	@$(RUN) -m benchmarks.evaluation
 
 clean:
 	@rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis build test-results

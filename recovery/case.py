@@ -10,7 +10,7 @@ from steadyhand.manifest import Tool
 
 from recovery import circuits, escalation, letters, undos
 from recovery.models import DeadLetter
-from recovery.rules import assembly, backoff, bounds, decide, elsewhere, paging, snapshots, testimony
+from recovery.rules import assembly, bounds, decide, elsewhere, paging, snapshots, testimony
 from recovery.rules import circuit as circuit_rules
 from recovery.rules.decide import Action as Answer
 from recovery.rules.decide import NextAction
@@ -57,25 +57,7 @@ class Case:
 
     def next_look_at(self) -> datetime | None:
         """When to look next by itself; None once the run has ended over an accepted job: a person asks then."""
-        if assembly.awaited(self.known, self.now):
-            return self.known.ends_at
-        if assembly.polled(self.known) and self.tool.poll is not None:
-            return self._next_poll_at(self.tool.poll.every_seconds)
-        rule = self.tool.reconcile
-        due_at = backoff.next_look_at(
-            now=self.now, looks=self.action.looks, first_look_seconds=rule.first_look_seconds if rule else 0,
-            final_from=self.final_at, uncertain_since=self.uncertain_since,
-        )  # fmt: skip
-        if self.final_at is not None and assembly.early_looks_spent(self.known):
-            return max(due_at, self.final_at)
-        return due_at
-
-    def _next_poll_at(self, every_seconds: float) -> datetime | None:
-        """Evenly spaced, the last one at the run's end at the latest."""
-        ends_at = self.known.ends_at
-        if ends_at is None:
-            return self.now + timedelta(seconds=every_seconds)
-        return min(self.now + timedelta(seconds=every_seconds), ends_at) if self.now < ends_at else None
+        return assembly.next_look_at(self.known, self.now)
 
     def answer_by(self) -> datetime:
         """Until when a requester may answer: as long as an approval may take, at most to the run's end."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from recovery.rules import backoff
 from recovery.rules.bounds import final_from, live_key, looked_up, proof_of, uncertain_since
 from recovery.rules.evidence import Evidence, Looks
 from recovery.rules.known import Known
@@ -101,3 +102,25 @@ def final_look_kept_for(known: Known) -> datetime | None:
         return None
     made = any(fact.kind == "probe" and fact.started_at >= final_at for fact in known.facts)
     return None if made else final_at
+
+
+def next_look_at(known: Known, now: datetime) -> datetime | None:
+    """When to look next by itself; None once the run has ended over an accepted job: a person asks then."""
+    if awaited(known, now):
+        return known.ends_at
+    if polled(known) and known.tool.poll is not None:
+        return _next_poll_at(known, now, known.tool.poll.every_seconds)
+    rule, since = known.tool.reconcile, uncertain_since(known)
+    final_at = final_from(known.tool, since)
+    due_at = backoff.next_look_at(
+        now=now, looks=known.looks_made, first_look_seconds=rule.first_look_seconds if rule else 0,
+        final_from=final_at, uncertain_since=since or now,
+    )  # fmt: skip
+    return max(due_at, final_at) if final_at is not None and early_looks_spent(known) else due_at
+
+
+def _next_poll_at(known: Known, now: datetime, every_seconds: float) -> datetime | None:
+    """Evenly spaced, the last one at the run's end at the latest."""
+    if known.ends_at is None:
+        return now + timedelta(seconds=every_seconds)
+    return min(now + timedelta(seconds=every_seconds), known.ends_at) if now < known.ends_at else None

@@ -8,7 +8,7 @@ from benchmarks.evaluation.measure import WAYS, share
 from benchmarks.evaluation.remote import FAULTS, LEVELS, Faults
 from benchmarks.evaluation.tables import Scores
 
-PANELS = (("duplicates", "duplicates"), ("false_ok", "false ok"), ("goal", "goal reached"))
+PANELS = (("duplicates", "duplicates, any cause"), ("false_ok", "false ok"), ("goal", "goal reached"))
 LEFT, TOP, ROW, GAP, WIDTH, BETWEEN = 150, 56, 17, 34, 210, 34
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #1f2933; }

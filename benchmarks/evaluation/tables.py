@@ -95,8 +95,8 @@ Six ways of retrying one write against a provider that fails by chance. {cells} 
 
 ![Duplicates, false ok and goal reached at the highest level](results.svg)
 
-Everything is scored from the provider's own ledger after the last request has landed. In brackets: 95 % intervals
-(Wilson's for shares).
+Everything is scored from the provider's own ledger after the last request has landed. The n-th request of an episode
+meets the same fate whichever way sends it. In brackets: 95 % intervals (Wilson's for shares).
 
 - **duplicates**: more than one effect in the ledger; **sent twice by us**: made by more than one of our requests;
   **nobody told**: and no person has a task about it.

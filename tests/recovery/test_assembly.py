@@ -313,6 +313,28 @@ def test_what_time_cannot_settle_is_never_final(verdict: str) -> None:
     assert finalize(verdict, started_at=T0, final_at=T0) == verdict
 
 
+def test_the_bound_runs_from_the_end_of_the_last_dispatch() -> None:
+    about = known(tries=(Try(1, "unknown", T0, T0), Try(2, "unknown", T0 + timedelta(seconds=50), T0)))
+    assert bounds.final_from(tool(), bounds.uncertain_since(about)) == T0 + timedelta(seconds=75)
+
+
+@pytest.mark.parametrize(
+    ("promises", "kind", "expected"),
+    [
+        ({}, "http", 25),
+        ({"reconcile": BOUNDED | {"max_in_flight_seconds": None}}, "http", bounds.UNBOUNDED_RECOUNT_SECONDS),
+        ({"reconcile": BOUNDED | {"counts": False}}, "http", None),
+        ({"reconcile": None}, None, None),
+        ({}, "manual", None),
+    ],
+)
+def test_F029_a_write_believed_on_less_than_a_final_look_is_counted_later_where_somebody_counts(
+    promises: dict[str, Any], kind: str | None, expected: float | None
+) -> None:
+    assert bounds.recount_after(tool(**promises), kind) == expected
+    assert bounds.recount_after(tool("read"), "http") is None
+
+
 # --- whether a key is live ----------------------------------------------------------------------------------
 
 
@@ -356,6 +378,25 @@ def test_F027_a_key_without_a_declared_flight_time_is_no_live_key() -> None:
 def test_looks_are_due_later_or_spent(made: int, due: float | None, expected: str) -> None:
     due_at = None if due is None else T0 + timedelta(seconds=due)
     assert assembly.looks_of(known("unknown", looks_made=made, due_at=due_at), T0) == expected
+
+
+def test_looks_have_their_own_ceiling_and_use_nothing_of_the_run() -> None:
+    spent = known("unknown", due_at=T0, budget_left=False, deadline_at=T0, max_attempts=1, never_again=True)
+    assert assembly.looks_of(spent, T0 + timedelta(seconds=60)) == "due"
+
+
+def test_what_is_missing_already_is_what_a_repeated_delete_wants() -> None:
+    assert bounds.live_key(known("unknown", of=tool(absent_is_success=True)), T0) == "live"
+
+
+@pytest.mark.parametrize(
+    ("declared", "in_time", "expected"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_an_effect_can_be_taken_back_inside_its_declared_window(
+    declared: bool, in_time: bool, expected: bool
+) -> None:
+    undo = {"compensate": {"tool": "u", "arguments": {"id": "id"}}} if declared else {}
+    assert assembly.assemble(known("ok_valid", of=tool(**undo), undo_in_time=in_time), T0).compensable == expected
 
 
 def test_a_connector_that_a_person_speaks_for_is_no_look_up() -> None:

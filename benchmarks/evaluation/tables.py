@@ -58,9 +58,12 @@ def short(scores: Scores) -> str:
 
 
 def _range(scores: list[Score], name: str) -> str:
-    shares = [100 * getattr(one, name) / one.episodes for one in scores]
-    low, high = min(shares), max(shares)
-    return _percent(high) if _percent(low) == _percent(high) else f"{_percent(low)}–{_percent(high)}"
+    low, high = (f"{100 * end:.1f}" for end in _ends([getattr(one, name) / one.episodes for one in scores]))
+    return f"{high} %" if low == high else f"{low}–{high} %"
+
+
+def _ends(shares: list[float]) -> tuple[float, float]:
+    return min(shares), max(shares)
 
 
 def _section(scores: Scores, level: object, faults: object) -> str:

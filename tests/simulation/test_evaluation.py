@@ -206,4 +206,4 @@ def test_the_picture_is_an_svg_with_a_bar_for_every_figure(scores: Scores) -> No
 
 
 def test_the_short_table_has_the_range_over_all_faults(scores: Scores) -> None:
-    assert "| ours keyed | 0 % | 0 % |" in tables.short(scores)
+    assert "| ours keyed | 0.0 % | 0.0 % |" in tables.short(scores)

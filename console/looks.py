@@ -162,6 +162,7 @@ VERDICT = _table(
     absent_final=Look("idle", "circle-minus", "Not there, final"),
     partial=PARTLY.saying("Partly, not final"),
     partial_final=PARTLY.saying("Partly, final"),
+    undone=Look("idle", "undo-2", "Taken back outside"),
     processing=Look("unk", "hourglass", "Still in progress", solid=False),
     conflict=CONFLICT,
     probe_failed=UNKNOWN.saying("Look-up failed"),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import cast
 
 from steadyhand.manifest import Tool
 
-from recovery import circuits, escalation, letters, undos
+from recovery import circuits, demotions, escalation, letters, undos
 from recovery.models import DeadLetter
-from recovery.rules import assembly, bounds, decide, elsewhere, paging, snapshots, testimony
+from recovery.rules import assembly, bounds, decide, elsewhere, paging, snapshots, testimony, trust
 from recovery.rules import circuit as circuit_rules
 from recovery.rules.decide import Action as Answer
 from recovery.rules.decide import NextAction
@@ -112,8 +112,9 @@ def read(run: Run, action: Action, *, again_in: float | None = None) -> Case:
     now, troubled = _moment(run)
     next_due_at = None if again_in is None else now + timedelta(seconds=again_in)
     definition = definitions.of_run(run)
-    tool = _contract(run, action, definition)
-    known = _known(run, action, definition, tool, now, next_due_at)
+    tries, demoted = _tries(run, action, definition)
+    tool = _contract(run, action, definition, demoted=demoted)
+    known = replace(_known(run, action, definition, tool, now, next_due_at, tries), demoted=demoted)
     evidence = assembly.assemble(known, now)
     would = decide.decide(evidence)
     way = _way(definition, known, would.action)
@@ -160,9 +161,10 @@ def _state_of(circuit: Circuit, definition: Definition, now: datetime, *, is_und
     return "shut" if is_undo and state == "half_slot" else state
 
 
-def _contract(run: Run, action: Action, definition: Definition) -> Tool:
-    """The tool's promises, as far as they hold for where the call was made."""
+def _contract(run: Run, action: Action, definition: Definition, *, demoted: bool) -> Tool:
+    """The tool's promises, as far as they hold for where the call was made, and as far as they were kept."""
     tool = definition.tools[action.tool]
+    tool = trust.undeclared(tool) if demoted else tool
     return elsewhere.contract_of(tool, keyed=bool(action.idempotency_key)) if run.origin == "ingest" else tool
 
 
@@ -173,8 +175,8 @@ def _known(
     tool: Tool,
     now: datetime,
     next_due_at: datetime | None,
+    tries: tuple[Try, ...],
 ) -> Known:
-    tries = _tries(action)
     told = gathering.rows(Learned, "action_id", action.pk, lambda found: found.only(*_TOLD))
     facts = tuple(Fact(one.kind, one.verdict, one.after_attempt, one.started_at, one.count) for one in told)
     connector = definition.connector(tool)
@@ -220,12 +222,23 @@ _OBSERVED_OF = {
 _TRY = ("number", "observed", "ended_at", "reason_code", "dispatched_at", "idempotency_key")
 
 
-def _tries(action: Action) -> tuple[Try, ...]:
-    """The attempts of a call; an item of a batch was sent with it, and stands as that answer said."""
+def _tries(run: Run, action: Action, definition: Definition) -> tuple[tuple[Try, ...], bool]:
+    """The attempts of a call, and whether its look-up's connector is demoted, in one question.
+
+    An item of a batch was sent with it, and stands as that answer said.
+    """
     if action.role == "item":
-        return (Try(1, _OBSERVED_OF.get(action.state, "unknown"), action.settled_at),)
-    tries = gathering.rows(Attempt, "action_id", action.pk, lambda found: found.only(*_TRY))
+        return (Try(1, _OBSERVED_OF.get(action.state, "unknown"), action.settled_at),), False
+    rule = definition.tools[action.tool].reconcile
+    standing = demotions.beside(run, rule.connector if rule else "")
+    tries = gathering.rows(
+        Attempt, "action_id", action.pk, lambda found: found.only(*_TRY).annotate(demoted=standing)
+    )
     rows = sorted(tries, key=lambda one: one.number)
+    return _as_tried(action, rows), demotions.is_demoted(run, rule.connector, rows) if rule and rows else False
+
+
+def _as_tried(action: Action, rows: list[Attempt]) -> tuple[Try, ...]:
     freed = action.state in ("held", "refused_transient")
     keys = list(dict.fromkeys(one.idempotency_key for one in rows))
     return tuple(

@@ -84,7 +84,7 @@ def _recount_at(step: Step) -> datetime | None:
 
 
 def _found(action: Action) -> Evidence | None:
-    present = [one for one in _evidence(action) if one.verdict in ("present", "present_final")]
+    present = [one for one in _evidence(action) if one.verdict in ("present", "present_final", "undone")]
     return max(present, key=lambda one: (one.strength, one.pk), default=None)
 
 

@@ -36,9 +36,12 @@ KIND_OF = {
     "credentials_invalid": "access_request",
     "credentials_revoked": "access_request",
     "retry_exhausted": "dead_letter",
+    "unadmitted_effect": "gap",
+    "effects_unlisted": "gap",
 }
 
 
+CONTRADICTED = ("conflicting_evidence", "duplicate_effect")
 _COUNT_TASKS = "UPDATE runs_tenant SET tasks_opened = tasks_opened + %s WHERE id = %s RETURNING tasks_opened"
 
 
@@ -95,7 +98,7 @@ def holder(run: Run) -> HumanTask | None:
 
 def contradiction(run: Run) -> HumanTask | None:
     """The open question of contradicting records, if there is one; until it is answered the run did not end well."""
-    return _open(run).filter(reason_code="conflicting_evidence").select_related("action").first()
+    return _open(run).filter(reason_code__in=CONTRADICTED).select_related("action").first()
 
 
 def has_run_task(run: Run) -> bool:
@@ -136,7 +139,7 @@ def reopen(task: HumanTask, reason: str, kind: str, actor: Actor, words: str) ->
 
 def _contradicted(run: Run, action: Action | None, reason: str, kind: str, actor: Actor) -> HumanTask | None:
     """The last task of this call, if it was resolved on what is contradicted now."""
-    if reason != "conflicting_evidence" or action is None:
+    if reason not in CONTRADICTED or action is None:
         return None
     closed = HumanTask.objects.filter(run=run, action=action, state="resolved").order_by("-id").first()
     if closed is not None:

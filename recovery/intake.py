@@ -55,7 +55,7 @@ from recovery.memory import memory
 from recovery.proposal import Prepared, prepare
 from recovery.reading import actions, events, outcome_of, resume_answer
 from recovery.story import ORIGIN
-from recovery.work import compensation
+from recovery.work import compensation, outside
 from runs import definitions, record, redact, wall
 from runs.ids import parse_id
 from runs.models import AgentClient, Run, Tenant, Workflow
@@ -99,6 +99,7 @@ def register_workflow(who: Credentials, name: str, manifest: Manifest, *, reques
         if created:
             actor = Actor("agent", client.name, request_id)
             data = {"workflow": name, "version": workflow.version}
+            outside.enrol(workflow, manifest)
             record.write_event(None, "workflow_registered", actor, tenant_id=who.tenant_id, data=data)
         return workflow, created
 

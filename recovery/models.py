@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from runs.models import Action, AgentClient, Run, TenantRow
+from runs.models import Action, AgentClient, Run, TenantRow, Workflow
 from runs.querysets import database_now
 from runs.states import TASK_OPEN
 
@@ -258,6 +258,80 @@ class DeadLetter(TenantRow):
             ),
             models.Index(fields=["tenant", "run"], name="dead_letter_by_run"),
         ]
+
+
+class Demotion(TenantRow):
+    """A connector whose declared bound was not kept, by the call that showed it; it stands until it is lifted (F028).
+
+    It holds for runs of workflow versions registered up to `since`; `workflow` is the version that made the promise.
+    """
+
+    connector = models.CharField(max_length=80)
+    workflow = models.ForeignKey(
+        Workflow, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    action = models.ForeignKey(
+        Action, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    reason = models.TextField()
+    since = models.DateTimeField()
+    lifted_at = models.DateTimeField(null=True, blank=True)
+    lifted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    lift_reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "connector", "workflow"],
+                condition=Q(lifted_at__isnull=True),
+                name="one_standing_demotion",
+            ),
+            models.CheckConstraint(condition=~Q(reason=""), name="demotion_has_a_reason"),
+        ]
+
+
+class OutsideSweep(TenantRow):
+    """How far a connector's effects have been listed, and when next: everything before `listed_until` was compared.
+
+    `failures` in a row; a failed listing leaves `listed_until` where it was. `run` holds the open question that it
+    cannot be listed.
+    """
+
+    connector = models.CharField(max_length=80)
+    workflow = models.ForeignKey(
+        Workflow, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    listed_until = models.DateTimeField()
+    due_at = models.DateTimeField(null=True, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    fence = models.PositiveBigIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    failure = models.TextField(blank=True)
+    run = models.ForeignKey(
+        Run, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "connector"], name="one_sweep_per_connector")]
+        indexes = [models.Index(fields=["due_at"], name="sweep_due", condition=Q(due_at__isnull=False))]
+
+
+class Gap(TenantRow):
+    """An effect that a connector lists and no call admits; `run` holds the question of what it is."""
+
+    connector = models.CharField(max_length=80)
+    external_id = models.CharField(max_length=200)
+    reference = models.CharField(max_length=200, blank=True)
+    happened_at = models.DateTimeField()
+    raw = models.JSONField()
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="gaps", db_constraint=False, db_index=False)
+    found_at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "connector", "external_id"], name="gap_found_once")]
 
 
 class CallbackSecret(TenantRow):

@@ -164,6 +164,7 @@ def _run(run: Run, task: HumanTask, case: Case | None, now: datetime) -> dict[st
     return {
         "run_state": run.state,
         "run_open": run.state in RUN_OPEN,
+        "outside": run.origin == "outside",
         "open_calls": len(opens),
         "doubtful": sum(effect == "write" and tried > 0 and pk != sure for pk, effect, tried in opens),
         "rolling_back": run.goal == "rollback",

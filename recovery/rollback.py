@@ -14,7 +14,7 @@ from recovery import case as cases
 from recovery import escalation, undos
 from recovery.case import Case
 from recovery.endings import uncorrected_refusal
-from recovery.rules import assembly
+from recovery.rules import assembly, testimony
 from recovery.rules.decide import Action as Answer
 from recovery.work import orders
 from runs import definitions, record
@@ -93,6 +93,9 @@ def _begin(case: Case, actor: Actor) -> Place | None:
             return _undo(case, actor, approval=True)
         case Answer.WAIT if case.waits_for_circuit and case.would.action is Answer.COMPENSATE:
             return _undo(case, actor, approval=False)  # drawn up now: its sending waits for the circuit by itself
+        case Answer.CLOSE_NO_EFFECT if testimony.undone_outside(case.known):
+            undos.close_outside(case.run, case.action, actor)
+            return None
         case Answer.CLOSE_NO_EFFECT if case.evidence.undo == "done":
             return None
         case Answer.CLOSE_NO_EFFECT:

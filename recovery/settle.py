@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from steadyhand.contract import OUTCOME_OF
 
-from recovery import batches, closing, escalation, fallbacks, letters
+from recovery import batches, closing, contradictions, escalation, fallbacks, letters
 from recovery import case as cases
 from recovery.course import SENT_AGAIN as SENT_AGAIN
 from recovery.course import end_cancelling as end_cancelling
@@ -48,10 +48,7 @@ def ask_if_contradicted(run: Run, action: Action, actor: Actor) -> None:
     """
     case = cases.read(run, action)
     if case.answer.reason == "conflicting_evidence":
-        kind = "duplicate_effect" if _counted_twice(action) else None
-        escalation.open_task(
-            run, "conflicting_evidence", action=action, actor=actor, kind=kind, page=case.page("conflicting_evidence")
-        )
+        contradictions.ask(case, actor)
     if run.state == "cancelled":
         refresh_run(run, actor)
 
@@ -93,6 +90,14 @@ def _close_cancelled(step: Step) -> None:
     return None
 
 
+def _close_no_effect(step: Step) -> None:
+    """Nothing stands: because nothing happened, or because somebody took it back where it stood (F141)."""
+    if testimony.undone_outside(step.case.known):
+        closing.prove(step)  # the rollback, which is next, writes down that it was taken back
+    else:
+        closing.void(step)
+
+
 def _fatal(step: Step) -> None:
     """The call is refused for good; whether the run can go on is for the agent or a person (DESIGN: refusals)."""
     reason = _refusal(step)
@@ -124,6 +129,9 @@ def _human(step: Step) -> None:
         return _undo_failed(step)
     if reason == "retry_exhausted":
         letters.write(step.run, step.action, step.actor)
+    if reason == "conflicting_evidence" and step.run.goal != "rollback":
+        contradictions.ask(step.case, step.actor)
+        return None
     escalation.open_task(
         step.run, reason, action=step.action, actor=step.actor, kind=_kind(step, reason), page=step.case.page(reason)
     )  # fmt: skip
@@ -141,7 +149,7 @@ def _question(step: Step) -> str:
 
 
 def _kind(step: Step, reason: str) -> str | None:
-    if reason == "conflicting_evidence" and _counted_twice(step.action):
+    if reason == "conflicting_evidence" and contradictions.counted_twice(step.action):
         return "duplicate_effect"
     return "compensation" if step.run.goal == "rollback" else None
 
@@ -152,10 +160,6 @@ def _undo_failed(step: Step) -> None:
     escalation.open_task(
         step.run, reason, action=step.action, actor=step.actor, kind="compensation", page=step.case.page(reason)
     )  # fmt: skip
-
-
-def _counted_twice(action: Action) -> bool:
-    return action.evidence.filter(verdict="conflict", count__gte=2).exists()
 
 
 def _is_key_conflict(step: Step) -> bool:
@@ -279,7 +283,7 @@ def _await_rollback(step: Step) -> None:
 _HANDLERS: dict[Answer, Callable[[Step], None]] = {
     Answer.CLOSE_OK: _close_ok,
     Answer.CLOSE_CANCELLED: _close_cancelled,
-    Answer.CLOSE_NO_EFFECT: closing.void,
+    Answer.CLOSE_NO_EFFECT: _close_no_effect,
     Answer.FATAL: _fatal,
     Answer.HUMAN: _human,
     Answer.WAIT: _wait,

@@ -27,6 +27,7 @@ from runs.querysets import TenantQuerySet, read_clock
 from runs.record import Actor
 
 TAKEN_BACK = "The effect has been taken back."
+TAKEN_BACK_OUTSIDE = "The effect has been taken back outside."
 ENDED_BADLY = ("held", "rejected", "refused_permanent", "void", "conflict")
 OPEN_EFFECT = Q(state__in=("succeeded", "compensating", "compensation_held")) & Q(
     proven__isnull=False, proven__compensated_by=None
@@ -172,6 +173,16 @@ def close(run: Run, original: Action, undo: Action, actor: Actor) -> None:
     record.move_action(original, "compensated", actor, run=run, kind="compensated")
     Effect.objects.filter(action=original).update(compensated_by=undo)
     escalation.resolve_tasks(run, action=original, actor=actor, resolution=TAKEN_BACK)
+
+
+def close_outside(run: Run, original: Action, actor: Actor) -> None:
+    """Somebody took the effect back where it stands: ours is not sent, and the record says so (F141).
+
+    The effect then names its own call in `compensated_by`: no undo of this run took it back.
+    """
+    close(run, original, original, actor)
+    data = {"step": original.step, "undoes": original.step}
+    record.write_event(run, "undone_outside", actor, action=original, reason=TAKEN_BACK_OUTSIDE, data=data)
 
 
 def hold(run: Run, original: Action, actor: Actor) -> None:

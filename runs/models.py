@@ -355,7 +355,8 @@ class Evidence(TenantRow):
 
 
 class Effect(TenantRow):
-    """A proven change in the world."""
+    """A proven change in the world. `compensated_by` is the undo that took it back, or its own call where that was
+    done outside."""
 
     run = models.ForeignKey(
         Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False

@@ -80,10 +80,15 @@ def _setting_now() -> str:
         return cursor.fetchone()[0] or ""
 
 
+_DUE = "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION SELECT app_tenants_to_list()"
+
+
 def due_tenants() -> list[uuid.UUID]:
     """Ids of tenants with work for the sweep; the database functions give ids and nothing else (SEC-29)."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks()")
+        cursor.execute(
+            "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION SELECT app_tenants_to_list()"
+        )
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -91,6 +96,14 @@ def tenant_of_decision(decision_id: uuid.UUID) -> uuid.UUID | None:
     """The tenant that a decision belongs to: a worker gets an id only and has to open the wall first."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT app_tenant_of_decision(%s)", [decision_id])
+        found: uuid.UUID | None = cursor.fetchone()[0]
+    return found
+
+
+def tenant_of_outside_sweep(sweep_id: uuid.UUID) -> uuid.UUID | None:
+    """The tenant whose outside sweep this is, for a worker that was given an id only."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_tenant_of_outside_sweep(%s)", [sweep_id])
         found: uuid.UUID | None = cursor.fetchone()[0]
     return found
 

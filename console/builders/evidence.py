@@ -6,7 +6,8 @@ from console import looks
 from console.builders.attempts import bytes_words, came_back, declared, told
 from console.builders.record import Record
 from console.pages.task import Conflict, EvidenceRow
-from runs.models import Action, Attempt, Evidence
+from recovery.models import Demotion
+from runs.models import Action, Attempt, Event, Evidence
 
 OWN_RECEIPT, PROVIDERS_REPLY = 3, 4
 _FOUND = ("present", "present_final", "conflict")
@@ -44,6 +45,15 @@ def conflicts(record: Record, action: Action | None) -> list[Conflict]:
             Conflict("The provider refused the call and holds an effect of it", _look(found), _try(action, refused))
         ]
     return []
+
+
+def warnings(past: list[Event], action: Action | None, demotion: Demotion | None) -> list[str]:
+    """What a person has to know before the facts: what was decided on others, and whose word is worth less."""
+    found = next((event for event in past if event.kind == "contradicted" and event.action == action), None)
+    told = [f"Decided before: {found.reason}"] if found is not None and found.reason and action is not None else []
+    if demotion is not None:
+        told.append(f"A declared bound was not kept. {demotion.reason}")
+    return told
 
 
 def note(facts: list[EvidenceRow]) -> str:

@@ -13,7 +13,8 @@ from runs.models import Event
 SHORT = 8
 MOST_SHOWN = 240
 TRANSITIONS, EVIDENCE, PEOPLE = "transitions", "evidence", "people"
-_EVIDENCE_KINDS = ("look_started", "outcome_unknown", "late_look", "late_report", "lease_expired")
+_EVIDENCE_KINDS = ("look_started", "outcome_unknown", "late_look", "late_report", "lease_expired", "bound_violated",
+                   "contradicted", "undone_outside")  # fmt: skip
 _QUIET = ("rule", "timer")
 
 _WORDS = {
@@ -34,6 +35,10 @@ _WORDS = {
     "task_opened": "Task opened",
     "task_resolved": "Task resolved",
     "task_reopened": "Task reopened",
+    "contradicted": "New evidence contradicts what was decided about `{step}`",
+    "bound_violated": "A declared bound was not kept",
+    "demotion_lifted": "A connector's bounds count again",
+    "undone_outside": "`{step}` was taken back outside",
     "claim_decayed": "Claim ended",
     "owner_left": "Owner left",
     "woken": "Task woke",

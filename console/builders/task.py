@@ -33,9 +33,9 @@ from console.live import minutes_since
 from console.pages import common
 from console.pages.common import Flash, Link, Live, Sla, Verb
 from console.pages.task import Claim, Comment, Details, EvidenceRow, TaskPage
-from recovery import panel
+from recovery import demotions, panel
 from recovery.models import Comment as CommentRow
-from recovery.models import Decision, HumanTask
+from recovery.models import Decision, Demotion, HumanTask
 from recovery.panel import Panel
 from recovery.rules import messages
 from runs.models import Action, Event, Evidence
@@ -100,6 +100,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         attempts=attempts.rows(record, run.client.name),
         evidence=facts,
         evidence_note=evidence.note(facts),
+        warnings=evidence.warnings(past, seen.action, _demotion(seen)),
         conflicts=evidence.conflicts(record, seen.action),
         worlds=worlds.card(seen.panel.case, record) if seen.panel.case else None,
         remaining=remaining.rows(record),
@@ -121,6 +122,11 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         operation=operation_of(seen.panel, record),
         flashes=flashes,
     )
+
+
+def _demotion(seen: Seen) -> Demotion | None:
+    action = seen.action
+    return demotions.of_call(seen.task.run, action) if action is not None else None
 
 
 def version(visit: Visit, task_id: uuid.UUID) -> tuple[object, ...] | None:

@@ -245,6 +245,7 @@ class TaskPage:
     worlds: Worlds | None = None
     conflicts: list[Conflict] = field(default_factory=list)
     evidence_note: str = "Strongest first"
+    warnings: list[str] = field(default_factory=list)
     remaining_note: str = ""
     claim: Claim | None = None
     claim_verbs: list[Verb] = field(default_factory=list)

@@ -15,7 +15,7 @@ from recovery.rules import foreign
 from recovery.rules.classify import Classified
 from runs.redact import clean_text
 
-Said = Literal["present", "absent", "partial", "processing", "conflict", "failed", "probe_failed"]
+Said = Literal["present", "absent", "partial", "undone", "processing", "conflict", "failed", "probe_failed"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def read(answer: Answer, question: Question) -> Finding:
         return Finding(
             "conflict", seen.fact or f"{seen.count} records carry our reference.", seen.count, raw=seen.raw
         )
-    if seen.verdict == "present" and question.match:
+    if seen.verdict in ("present", "undone") and question.match:
         seen = fields_of(seen, question.match, question)
     return told(seen)
 
@@ -130,7 +130,7 @@ def told(seen: Seen) -> Finding:
     """The same in the words of the record, where `failed` is what a poll says of a job (base: probe_failed)."""
     said: Said = "probe_failed" if seen.verdict == "failed" else seen.verdict
     fact = seen.fact or _SENTENCES[seen.verdict].format(seen.external_id)
-    kept = seen.record if said in ("present", "partial", "processing", "conflict") else None
+    kept = seen.record if said not in ("absent", "probe_failed") else None
     return Finding(said, fact, seen.count, seen.external_id, kept, seen.raw)
 
 
@@ -138,6 +138,7 @@ _SENTENCES = {
     "present": "One record is ours: {}.",
     "absent": "The connector found nothing of ours.",
     "partial": "{} is ours and not whole.",
+    "undone": "{} is ours, and was taken back there.",
     "processing": "It is still being processed.",
     "conflict": "What the connector found contradicts itself.",
     "failed": "The connector got no answer.",

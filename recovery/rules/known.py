@@ -41,7 +41,8 @@ class Known:
     """Everything recorded about one action that bears on what may happen next.
 
     `ends_at`: when the run's time is over; a job that was accepted is waited for until then. `undo`: how far the undo
-    of this effect has come. `undo_in_time`: whether the window for undoing it is still open.
+    of this effect has come. `undo_in_time`: whether the window for undoing it is still open. `demoted`: the look-up's
+    connector did not keep its bounds, so `tool` is without them and no verdict that rested on them counts in full.
     """
 
     tool: Tool
@@ -62,3 +63,4 @@ class Known:
     ends_at: datetime | None = None
     undo: Undo = "none"
     undo_in_time: bool = True
+    demoted: bool = False

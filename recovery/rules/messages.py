@@ -82,6 +82,8 @@ TITLES: dict[str, str] = {
     "effect_after_cancel": "An effect stands after the cancel",
     "not_compensable": "The effect cannot be undone",
     "definition_changed": "The workflow changed while the run waited",
+    "unadmitted_effect": "An effect outside that no call admits",
+    "effects_unlisted": "What happened outside cannot be listed",
     "stopped_by_operator": "Stopped by an operator",
     "invalid_tool_result": "The tool's answer breaks its contract",
     "invalid_arguments": "The arguments cannot be used",

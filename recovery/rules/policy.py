@@ -150,6 +150,8 @@ def _resume(at: Situation) -> Verb:
         return blocked("resume", "run", "the run has ended.")
     if at.stopped:
         return blocked("resume", "stop", f"{at.stopped}; it is lifted first.")
+    if at.outside:
+        return blocked("resume", "run", "no agent works on this: it was found in another system.")
     if at.rolling_back:
         return blocked("resume", "run", "the run is being undone; it does not go on forward.")
     if at.open_calls == 1 and at.evidence is not None and not at.settled and surely_nothing(at.evidence):
@@ -167,6 +169,8 @@ def _cancel(at: Situation) -> Verb:
         return bar
     if not at.run_open or at.run_state == "cancelling":
         return blocked("cancel", "run", "the run has ended or is being cancelled.")
+    if at.outside:
+        return allowed("cancel", "gap", "Closes the question. What was found stays as it is in the other system.")
     write = at.evidence if at.evidence is not None and at.evidence.effect == "write" and not at.settled else None
     if write is not None and write.verdict == "partial_final":
         sentence = f"Stops everything not yet sent. The parts of {at.tool} that are proven stay and are listed."

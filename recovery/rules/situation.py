@@ -67,6 +67,7 @@ class Situation:
     stopped         the switch that would stop this run again, who set it and why; empty where none stands.
     rolling_back    whether undoing was ordered before.
     by_hand         whether the system of this call is one that no request reaches (connector kind manual).
+    outside         whether the task is about what happened outside: no agent works on its run.
     undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.
     snoozed_until   until when the task is put off. `twin`: the open task that asks about the same already.
     sent_write      whether the call of the task is a write that left.
@@ -107,6 +108,7 @@ class Situation:
     doubtful: int = 0
     stopped: str = ""
     by_hand: bool = False
+    outside: bool = False
     snoozed_until: datetime | None = None
     twin: str = ""
     sent_write: bool = False

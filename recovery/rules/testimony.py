@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from recovery.rules import trust
 from recovery.rules.bounds import JOB_FAILED, live_key, looked_up, proof_of
 from recovery.rules.evidence import Observation, Verdict
 from recovery.rules.known import Fact, Known, Try
@@ -35,7 +36,7 @@ def observation_of(known: Known) -> Observation:
 
 def _not_disproven(known: Known) -> list[Try]:
     """The tries that may have done something: a final absence settles every one before it; the last one speaks."""
-    disproven = _disproven_up_to(known.facts)
+    disproven = 0 if known.demoted else _disproven_up_to(known.facts)
     return [one for one in known.tries if one.number > disproven] or list(known.tries[-1:])
 
 
@@ -71,6 +72,11 @@ def verdict_of(known: Known) -> Verdict:
     """What was learned since the last dispatch; sources that contradict each other are a conflict (F043)."""
     if overturned(known.facts):
         return "conflict"
+    found = _told_since(known)
+    return cast(Verdict, trust.weakened(found)) if known.demoted else found
+
+
+def _told_since(known: Known) -> Verdict:
     since = _since_last_dispatch(known)
     told = [verdict for verdict in since if verdict not in ("none", "probe_failed")]
     if JOB_FAILED in told:

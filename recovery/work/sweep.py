@@ -17,7 +17,7 @@ from recovery import case as cases
 from recovery import leases, papers, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
-from recovery.work import approvals, nudges, orders, upkeep
+from recovery.work import approvals, nudges, orders, outside, upkeep
 from runs import gathering, record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
@@ -216,6 +216,7 @@ STEPS: dict[str, Work] = {
     "claims": by_run(_runs_with_decayed_claims, _decay_claims),
     "overrun": by_run(_runs_out_of_time, _stop_overrun),
     "nudges": _nudge,
+    "outside": outside.due,
     "late": upkeep.mark_late,
     "woken": by_run(upkeep.asleep, upkeep.wake),
     "reminded": by_run(upkeep.unapproved, upkeep.remind),

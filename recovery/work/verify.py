@@ -19,6 +19,7 @@ from runs.record import Actor
 
 STRENGTH = {
     "present": 5,
+    "undone": 5,
     "conflict": 5,
     "failed": 5,
     "partial": 4,
@@ -82,7 +83,7 @@ def _source(tool: Tool, case: Case | None) -> str:
 
 def _sealed(definition: Definition, finding: Finding) -> bytes | None:
     """The record that was found; a poll that proves the end without one leaves what the accepted reply said."""
-    found = finding.verdict == "present" and finding.record is not None
+    found = finding.verdict in ("present", "undone") and finding.record is not None
     return vault.seal(definition.keys, finding.record) if found else None
 
 

@@ -21,7 +21,7 @@ from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
 from recovery.rules import assembly, circuit
 from recovery.rules.decide import Action as Answer
-from recovery.work import polling, sending, verify
+from recovery.work import outside, polling, sending, verify
 from recovery.work.sending import Errand
 from runs import definitions, record, vault, wall
 from runs.models import Action, Run
@@ -51,9 +51,13 @@ class Ticket:
 
 
 def execute(decision_id: uuid.UUID) -> None:
-    """Carry out a decision if it still waits; a message that comes twice or late finds nothing to do (F052, F053)."""
+    """Carry out a decision if it still waits; a message that comes twice or late finds nothing to do (F052, F053).
+
+    The same bell rings for a listing, which is no decision.
+    """
     tenant_id = wall.tenant_of_decision(decision_id)
     if tenant_id is None:
+        outside.execute(decision_id)
         return
     crashpoints.point("C19")
     job = _take(tenant_id, decision_id)

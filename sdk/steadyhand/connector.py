@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, get_args
 
 GROUP = "steadyhand.connectors"
-Verdict = Literal["present", "absent", "partial", "processing", "conflict", "failed"]
+Verdict = Literal["present", "absent", "partial", "undone", "processing", "conflict", "failed"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 MAX_LISTED = 1000
 
@@ -37,7 +37,8 @@ class Ask:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a look-up saw. `failed`: the look-up itself got no answer, which says nothing about the effect.
+    """What a look-up saw. `failed`: the look-up itself got no answer, which says nothing about the effect. `undone`:
+    the effect was there, and was taken back where it stands.
 
     `count` is the number of effects that carry our reference, None where it cannot be counted. `record` is the effect
     as the other system holds it; the manifest's `match` compares its fields.
@@ -119,7 +120,7 @@ def checked(answer: Any) -> Answer:
         raise Unclear("the count is no whole number from zero")
     if not isinstance(answer.external_id, str) or not isinstance(answer.fact, str):
         raise Unclear("external_id and fact are text")
-    found = answer.verdict in ("present", "partial")
+    found = answer.verdict in ("present", "partial", "undone")
     if found and not answer.external_id:
         raise Unclear(f"the verdict is {answer.verdict} and external_id is empty")
     if found and answer.count == 0:

@@ -114,6 +114,8 @@ def _judge_one(record: Any, slots: Slots, look: Look, name: Callable[[Any], str]
     found = fields_of(Seen("present", 1, shown, record, f"One record is ours: {shown}.", record), look.match, slots)
     if found.verdict != "present":
         return found
+    if look.undone is not None and holds(look.undone, record):
+        return replace(found, verdict="undone", fact=f"{shown} is ours, and was taken back there.")
     result = record if look.result is None else dig(record, look.result)
     return replace(found, record=None if result is MISSING else result)
 

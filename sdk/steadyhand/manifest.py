@@ -88,6 +88,7 @@ class Look(Part):
     match: dict[str, Any] = Field(default_factory=dict, max_length=20)
     external_id: Path
     processing: Condition | None = None
+    undone: Condition | None = None
     result: Path | None = None
 
 
@@ -289,6 +290,27 @@ class Circuit(Part):
         return self
 
 
+class Listing(Part):
+    """How to list what a system did in an interval, so that effects which nobody admitted are found.
+
+    Over http: a GET at `path` with `query` templates {since}, {until} (ISO 8601) and {cursor}; `items` is its list,
+    and a record has its id, time and our reference (action id or key) at the three paths. `cursor` is the path of
+    what asks for the next page. A webhook and a python connector are asked for `list_effects`.
+    """
+
+    path: Path | None = None
+    query: dict[str, str] = Field(default_factory=dict, max_length=20)
+    items: Path | None = None
+    complete: Condition | None = None
+    external_id: Path = "id"
+    at: Path = "at"
+    reference: Path = "reference"
+    cursor: Path | None = None
+    every_seconds: Annotated[int, Field(strict=True, ge=60, le=7 * 86400)] = 3600
+    overlap_seconds: Annotated[int, Field(strict=True, ge=0, le=86400)] = 300
+    max_pages: Annotated[int, Field(strict=True, ge=1, le=200)] = 20
+
+
 class Connector(Part):
     """Where look-ups go. Requests leave only to `allow_hosts`; redirects are never followed (SEC-19).
 
@@ -306,6 +328,7 @@ class Connector(Part):
     entry_point: Name | None = None
     health: Path | None = None
     circuit: Circuit = Circuit()
+    lists: Listing | None = None
 
     @model_validator(mode="after")
     def its_kind_can_be_reached(self) -> Connector:
@@ -317,6 +340,10 @@ class Connector(Part):
             raise ValueError("health is a path below base_url, which this connector has not")
         if self.kind != "python" and self.entry_point is not None:
             raise ValueError("entry_point is for a python connector")
+        if self.lists is not None and self.kind == "manual":
+            raise ValueError("a manual connector is never asked, so it lists nothing")
+        if self.lists is not None and self.kind == "http" and not self.lists.path:
+            raise ValueError("lists needs path, over http")
         return self
 
 

@@ -309,7 +309,7 @@ def test_F072_a_second_effect_of_one_call_is_a_duplicate(plain: Case, secret: by
     permit = propose(plain)
     report(plain, permit, reply(RESULTS["apply_credit"]), "apply_credit")
     send(plain, secret, credit_id="cr_2", **by_reference(permit))
-    assert open_tasks(plain) == [("duplicate_effect", "conflicting_evidence")]
+    assert open_tasks(plain) == [("duplicate_effect", "duplicate_effect")]
 
 
 def test_F079_a_callback_after_a_cancel_shows_the_effect_on_the_cancelled_run(plain: Case, secret: bytes) -> None:

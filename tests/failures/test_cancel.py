@@ -135,7 +135,7 @@ def test_F135_a_contradiction_after_the_cancel_stays_with_a_person(opened: Opene
     advance_clock(minutes=20)
     look(case)
     assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
-    assert ("duplicate_effect", "conflicting_evidence") in open_tasks(case)
+    assert ("duplicate_effect", "duplicate_effect") in open_tasks(case)
 
 
 def test_F135_the_lease_of_a_cancelled_call_ends_like_any_other(opened: Opener) -> None:

@@ -79,7 +79,7 @@ def test_F029_two_effects_under_our_reference_are_a_persons(begin: Begin) -> Non
     for number in (1, 2):
         kept.credits.append({"credit_id": f"cr_{number}", "action_id": case.action().action_id, **sent})
     after(case, 6)
-    assert open_tasks(case) == [("duplicate_effect", "conflicting_evidence")]
+    assert open_tasks(case) == [("duplicate_effect", "duplicate_effect")]
 
 
 @pytest.mark.parametrize("changes", [{"amount_minor": 11_999}, {"account": "acct_1"}])

@@ -37,7 +37,7 @@ def test_F029_a_redelivered_credit_is_found_by_the_later_count(done: Case, looks
     looks.say(TWICE)
     advance_clock(seconds=26)
     look(done)
-    assert open_tasks(done) == [("duplicate_effect", "conflicting_evidence")]
+    assert open_tasks(done) == [("duplicate_effect", "duplicate_effect")]
     assert standing(done) == ("completed", "ok", "completed"), "an outcome is never taken back; a person is asked"
 
 

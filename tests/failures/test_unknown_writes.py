@@ -153,7 +153,7 @@ def test_F029_two_effects_are_a_conflict_for_a_person(lost: Case, looks: Looks) 
     advance_clock(seconds=6)
     look(lost)
     assert standing(lost) == ("escalated", "needs_human", "conflicting_evidence")
-    assert ("duplicate_effect", "conflicting_evidence") in open_tasks(lost)
+    assert ("duplicate_effect", "duplicate_effect") in open_tasks(lost)
     assert effects(lost) == []
 
 

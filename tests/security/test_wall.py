@@ -14,7 +14,17 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, models, transaction
 
 from console.embedded.places import APP_ROLE, OWNER_ROLE
-from recovery.models import CallbackSecret, DeadLetter, HumanTask, InboxMessage, IngestRecord, InputRequest
+from recovery.models import (
+    CallbackSecret,
+    DeadLetter,
+    Demotion,
+    Gap,
+    HumanTask,
+    InboxMessage,
+    IngestRecord,
+    InputRequest,
+    OutsideSweep,
+)
 from runs import ddl, hot, wall
 from runs.models import Action, Circuit, CircuitSlot, Event, RateWindow, Run, Stop, Tenant, TenantRow
 from tests.factories import (
@@ -83,6 +93,16 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     )  # fmt: skip
     InboxMessage.objects.create(
         tenant=tenant, source="payments", message_id="m", sent_at=now, raw={}, sealed_body=b"x"
+    )
+    Demotion.objects.create(
+        tenant=tenant, connector="payments", workflow_id=action.run.workflow_id, run_id=action.run_id, action=action,
+        reason="a test", since=now,
+    )  # fmt: skip
+    OutsideSweep.objects.create(
+        tenant=tenant, connector="payments", workflow_id=action.run.workflow_id, listed_until=now
+    )
+    Gap.objects.create(
+        tenant=tenant, connector="payments", external_id="x", happened_at=now, raw={}, run_id=action.run_id
     )
     IngestRecord.objects.create(tenant=tenant, client=agent.client, record_id="r", run_id=action.run_id)
 
@@ -253,7 +273,7 @@ def test_SEC_29_the_questions_from_outside_give_ids_and_nothing_else(north: Case
         found = cursor.fetchall()
     assert {row[1] for row in found} == {"uuid"}
     assert {row[2] for row in found} == {"search_path=public, pg_temp"}
-    assert len(found) == 4
+    assert len(found) == 6
 
 
 # --- the catalogue ------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from steadyhand.identity import BadInput
 from console.api.parsing import Fault
 from console.management import desk, manifests
 from recovery import cautions
+from recovery.work import outside
 from runs import definitions, record, wall
 from runs.models import Tenant, Workflow
 
@@ -41,6 +42,7 @@ def _register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, 
         Tenant.objects.select_for_update().get(pk=tenant.pk)
         workflow, created = definitions.register(tenant, name, manifest)
         if created:
+            outside.enrol(workflow, manifest)
             data = {"workflow": name, "version": workflow.version}
             record.write_event(None, "workflow_registered", desk.operator(), tenant_id=tenant.pk, data=data)
     return workflow, created

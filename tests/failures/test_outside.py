@@ -1,0 +1,290 @@
+"""What happened outside and nobody admits: listed, compared, asked about once, never taken for nothing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from steadyhand.connector import Answer, Ask, Listed, Page
+
+from recovery.models import Gap, HumanTask, OutsideSweep
+from recovery.work import outside, worker
+from recovery.work.sweep import sweep
+from runs import wall
+from runs.models import Person, Run, Tenant, Workflow
+from runs.querysets import read_clock
+from tests.factories import (
+    Agent,
+    Case,
+    advance_clock,
+    lose_the_reply,
+    open_run,
+    propose,
+    register,
+    reply,
+    report,
+    succeed,
+)
+from tests.failures import books
+from tests.recovery.installed import installed
+from tests.recovery.stories import kinds, open_tasks, panel, press, standing, tasks
+
+pytestmark = [pytest.mark.failures, pytest.mark.django_db]
+EVERY, OVERLAP = 600, 60
+
+
+@dataclass
+class Ledger:
+    """A system that lists what it did; `does` may be replaced by what goes wrong."""
+
+    effects: list[Listed] = field(default_factory=list)
+    asked: list[tuple[datetime, datetime]] = field(default_factory=list)
+    does: Callable[[], None] = lambda: None
+
+    def reconcile(self, ask: Ask) -> Answer:
+        return Answer("absent", 0)
+
+    def list_effects(self, since: datetime, until: datetime, cursor: str) -> Page:
+        self.asked.append((since, until))
+        self.does()
+        start = int(cursor or 0)
+        page = self.effects[start : start + 2]
+        return Page(tuple(page), str(start + 2) if start + 2 < len(self.effects) else "")
+
+    def made(self, external_id: str, *, reference: str = "", key: str = "", ago: float = 1) -> None:
+        self.effects.append(Listed(external_id, now() - timedelta(seconds=ago), reference, key))
+
+
+def now() -> datetime:
+    return read_clock()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, agent: Agent) -> Iterator[Ledger]:
+    made = Ledger()
+    with installed(tmp_path, books.NAME, made):
+        register(agent, manifest())
+        yield made
+
+
+def manifest(**lists: Any) -> dict[str, Any]:
+    made = books.manifest({"kind": "python"})
+    made["connectors"][books.NAME]["lists"] = {"every_seconds": EVERY, "overlap_seconds": OVERLAP, **lists}
+    return made
+
+
+def listed(tenant: Tenant, seconds: float = EVERY + 1) -> None:
+    """Time passes, the sweep rings, and the worker lists."""
+    advance_clock(seconds=seconds)
+    rung: list[uuid.UUID] = []
+    sweep(ring=rung.append)
+    for one in rung:
+        worker.execute(one)
+
+
+def where(tenant: Tenant) -> OutsideSweep:
+    with wall.within(tenant.pk):
+        return OutsideSweep.objects.get()
+
+
+def gaps(tenant: Tenant) -> list[str]:
+    with wall.within(tenant.pk):
+        return list(Gap.objects.order_by("id").values_list("external_id", flat=True))
+
+
+def asked(tenant: Tenant) -> list[tuple[str, str, str]]:
+    """(kind, reason, owner) of the tasks that hang on runs of origin outside."""
+    with wall.within(tenant.pk):
+        rows = HumanTask.objects.filter(run__origin="outside").exclude(state="resolved").order_by("id")
+        return list(rows.values_list("kind", "reason_code", "owner_team"))
+
+
+def test_an_effect_that_no_call_admits_is_a_gap_and_a_task(ledger: Ledger, tenant: Tenant) -> None:
+    ledger.made("cr_9", ago=-300)
+    listed(tenant)
+    assert gaps(tenant) == ["cr_9"]
+    assert asked(tenant) == [("gap", "unadmitted_effect", "billing-support")]
+    with wall.within(tenant.pk):
+        run = Run.objects.get(origin="outside")
+    assert (run.state, run.outcome, run.reason_code) == ("escalated", "needs_human", "unadmitted_effect")
+
+
+def test_it_is_asked_once_however_often_it_is_listed(ledger: Ledger, tenant: Tenant) -> None:
+    ledger.made("cr_9", ago=-580)
+    for _ in range(3):
+        listed(tenant)
+        with wall.within(tenant.pk):
+            OutsideSweep.objects.update(listed_until=now() - timedelta(seconds=EVERY), due_at=now())
+    assert (gaps(tenant), len(asked(tenant))) == (["cr_9"], 1)
+
+
+@pytest.mark.parametrize("known_by", ["reference", "key", "external_id"])
+def test_what_a_call_admits_is_none(ledger: Ledger, tenant: Tenant, agent: Agent, known_by: str) -> None:
+    case = open_run(agent)
+    succeed(case)
+    action = case.action()
+    words = {"reference": {"reference": action.action_id}, "key": {"key": action.idempotency_key}, "external_id": {}}
+    ledger.made(action.external_id, ago=-300, **words[known_by])
+    listed(tenant)
+    assert (gaps(tenant), open_tasks(case)) == ([], [])
+
+
+def test_an_unknown_write_admits_its_effect(ledger: Ledger, tenant: Tenant, agent: Agent) -> None:
+    case = open_run(agent)
+    lose_the_reply(case)
+    ledger.made("cr_5", reference=case.action().action_id, ago=-300)
+    listed(tenant)
+    assert gaps(tenant) == []
+
+
+def test_F028_an_effect_of_a_call_that_was_closed_as_nothing_asks_again(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    case = open_run(agent)
+    report(case, propose(case), reply({"code": "NO"}, status=422), "apply_credit")
+    assert case.action().state == "refused_permanent"
+    ledger.made("cr_5", reference=case.action().action_id, ago=-300)
+    listed(tenant)
+    assert open_tasks(case) == [("decide_next", "conflicting_evidence")]
+    assert gaps(tenant) == []
+    listed(tenant)
+    assert len(tasks(case)) == 1
+
+
+def test_F029_two_effects_of_one_call_are_a_duplicate(ledger: Ledger, tenant: Tenant, agent: Agent) -> None:
+    case = open_run(agent)
+    succeed(case)
+    for external_id in (case.action().external_id, "cr_twin"):
+        ledger.made(external_id, reference=case.action().action_id, ago=-300)
+    listed(tenant)
+    assert open_tasks(case) == [("duplicate_effect", "duplicate_effect")]
+    assert gaps(tenant) == []
+
+
+# --- nothing falls between ----------------------------------------------------------------------------------
+
+
+def test_each_interval_begins_before_the_end_of_the_last_one(ledger: Ledger, tenant: Tenant) -> None:
+    for _ in range(3):
+        listed(tenant)
+    spans = ledger.asked
+    assert len(spans) == 3
+    for (_, ended), (begun, _) in pairwise(spans):
+        assert begun == ended - timedelta(seconds=OVERLAP)
+
+
+def test_what_shows_late_is_found_by_the_next_listing(ledger: Ledger, tenant: Tenant) -> None:
+    listed(tenant)
+    ledger.made("cr_9", ago=30)
+    listed(tenant)
+    assert gaps(tenant) == ["cr_9"], "it had happened before the first listing and showed after it"
+
+
+def test_every_page_is_read(ledger: Ledger, tenant: Tenant) -> None:
+    for number in range(5):
+        ledger.made(f"cr_{number}", ago=-300)
+    listed(tenant)
+    assert gaps(tenant) == [f"cr_{number}" for number in range(5)]
+
+
+def test_what_lies_outside_of_the_interval_is_not_asked_about(ledger: Ledger, tenant: Tenant) -> None:
+    ledger.made("cr_old", ago=7200)
+    ledger.made("cr_future", ago=-7200)
+    listed(tenant)
+    assert gaps(tenant) == []
+
+
+# --- could not list is never clean ----------------------------------------------------------------------------
+
+
+def breaks() -> None:
+    raise RuntimeError("quiet-harbour")
+
+
+def test_a_listing_that_fails_moves_nothing_forward_and_is_tried_again(ledger: Ledger, tenant: Tenant) -> None:
+    before = where(tenant).listed_until
+    ledger.does = breaks
+    ledger.made("cr_9", ago=-300)
+    listed(tenant)
+    stands = where(tenant)
+    assert (stands.listed_until, stands.failures, asked(tenant)) == (before, 1, [])
+    assert "RuntimeError" in stands.failure
+    assert "quiet-harbour" not in stands.failure
+    ledger.does = lambda: None
+    listed(tenant, 61)
+    assert (gaps(tenant), where(tenant).failures) == (["cr_9"], 0)
+
+
+def test_after_a_few_failures_a_person_is_asked_and_it_goes_on_more_slowly(ledger: Ledger, tenant: Tenant) -> None:
+    ledger.does = breaks
+    listed(tenant)
+    for _ in range(5):
+        listed(tenant, EVERY)
+    assert asked(tenant) == [("gap", "effects_unlisted", "billing-support")]
+    assert len(ledger.asked) <= 6
+    ledger.does = lambda: None
+    listed(tenant)
+    assert asked(tenant) == []
+    with wall.within(tenant.pk):
+        assert [run.state for run in Run.objects.filter(origin="outside")] == ["completed"]
+
+
+def test_more_pages_than_agreed_and_a_page_that_repeats_are_no_listing(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    register(agent, manifest(max_pages=2))
+    for number in range(5):
+        ledger.made(f"cr_{number}", ago=-300)
+    listed(tenant)
+    assert (gaps(tenant), where(tenant).failures) == ([], 1)
+    assert "more than 2 pages" in where(tenant).failure
+
+
+def test_two_workers_list_once(ledger: Ledger, tenant: Tenant) -> None:
+    advance_clock(seconds=EVERY + 1)
+    one = where(tenant).pk
+    ledger.does = lambda: outside.execute(one)
+    outside.execute(one)
+    assert len(ledger.asked) == 1
+
+
+def test_a_worker_that_died_in_it_is_followed_by_another(ledger: Ledger, tenant: Tenant) -> None:
+    advance_clock(seconds=EVERY + 1)
+    with wall.within(tenant.pk):
+        OutsideSweep.objects.update(lease_until=now() + timedelta(seconds=30), fence=7)
+    listed(tenant, 1)
+    assert ledger.asked == []
+    listed(tenant, 61)
+    assert len(ledger.asked) == 1
+
+
+def test_a_version_that_lists_no_more_ends_it(ledger: Ledger, tenant: Tenant, agent: Agent) -> None:
+    quiet = manifest()
+    del quiet["connectors"][books.NAME]["lists"]
+    register(agent, quiet)
+    with wall.within(tenant.pk):
+        OutsideSweep.objects.update(workflow=Workflow.objects.latest("version"))
+    listed(tenant)
+    assert (ledger.asked, where(tenant).due_at) == ([], None)
+
+
+def test_a_person_closes_the_question_and_no_agent_can_go_on_with_it(
+    ledger: Ledger, tenant: Tenant, agent: Agent, alice: Person
+) -> None:
+    ledger.made("cr_9", ago=-300)
+    listed(tenant)
+    with wall.within(tenant.pk):
+        task = HumanTask.objects.get(kind="gap")
+    case = Case(agent, task.run_id, workflow_id="")
+    seen = panel(case, alice, task)
+    assert not seen.verb("resume").allowed
+    assert seen.verb("cancel").sentence.startswith("Closes the question.")
+    press("cancel", case, alice, reason="A colleague did it by hand: SUP-7.")
+    assert (standing(case)[0], open_tasks(case)) == ("cancelled", [])
+    assert "gap_found" in kinds(case)

@@ -39,7 +39,8 @@ class Call:
 
 @dataclass
 class Effect:
-    """A line of the ledger. `whole` False: only a part of it was done. `undone_by`: the effect that took it back."""
+    """A line of the ledger. `whole` False: only a part of it was done. `undone_by`: the effect that took it back.
+    `exchange` is the number of the request that did it: two lines of one request are the network's doing."""
 
     id: str
     call: Call
@@ -48,6 +49,7 @@ class Effect:
     whole: bool = True
     items: tuple[str, ...] = ()
     undone_by: str = ""
+    exchange: int = 0
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,7 @@ class Remote:
         call, fate = exchange.call, exchange.fate
         items = call.items if fate.done is None else call.items[: fate.done]
         effect = Effect(f"ef_{next(self._ids)}", call, self.now, self.now + fate.lag, fate.whole, items)
+        effect.exchange = exchange.number
         self.ledger.append(effect)
         target = next((one for one in self.ledger if call.undoes and one.id == call.undoes), None)
         if target is not None and not target.undone_by:

@@ -12,7 +12,7 @@ DEMO_AGENT := $(filter .venv-openai-agents/.complete,$(ADAPTERS))
 DEPLOYED := STEADYHAND_HOSTS=console.example.org DATABASE_URL=postgresql://steadyhand_app@db.example.org/steadyhand
 CHECKED := console runs recovery sdk sandbox demo benchmarks tests manage.py
 
-.PHONY: install up demo test test-long check lint types deploy-check migrations-check imports bench evaluate clean lock browser
+.PHONY: install up demo test test-long check lint types deploy-check migrations-check imports bench evaluate clean lock browser rabbitmq
 
 install: .venv/.complete
 
@@ -83,11 +83,14 @@ imports: install
 test: browser check $(ADAPTERS)
 	@$(RUN) -m tests.parts
 
-test-long: browser check $(ADAPTERS)
+test-long: browser rabbitmq check $(ADAPTERS)
 	@$(RUN) -m tests.parts --long
 
 browser: install
 	@bash .ci/browser
+
+rabbitmq: install
+	@bash .ci/rabbitmq
 
 bench: install
 	@$(RUN) -m benchmarks

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,10 +85,11 @@ class Stack:
         self._run("broker", valkey.command(self.folder / "valkey", self.broker_socket))
         wait_for(lambda: valkey.is_ready(self.broker_socket), "the broker")
 
-    def start_worker(self, **env: str) -> None:
+    def start_worker(self, name: str = "worker", *, on: Sequence[str] = (), **env: str) -> None:
+        """`on`: what the command line begins with to run it on another machine."""
         command = [sys.executable, "-m", "celery", "--quiet", "-A", "console.celery", "worker", "--concurrency=1"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat", "--pidfile="]
-        self._run("worker", command, **env)
+        self._run(name, [*on, *command], **env)
 
     def start_beat(self) -> None:
         command = [sys.executable, "-m", "celery", "--quiet", "-A", "console.celery", "beat"]
@@ -109,7 +110,7 @@ class Stack:
         )
 
     def start_web(self, **env: str) -> None:
-        wait_for(lambda: not _answers(self.port), "the last web server's port to be free")
+        wait_for(lambda: not answers("127.0.0.1", self.port), "the last web server's port to be free")
         command = [sys.executable, "-m", "gunicorn", "console.wsgi", f"--bind=127.0.0.1:{self.port}"]
         # Loaded once for all workers: one that was killed is replaced within milliseconds.
         command += ["--worker-class=gthread", "--workers=2", "--threads=8", "--preload", "--no-control-socket"]
@@ -234,13 +235,22 @@ class Stack:
 @contextmanager
 def running(folder: Path, dsn_owner: str) -> Iterator[Stack]:
     """A stack for as long as the block lasts."""
-    before = {name: os.environ.get(name) for name in ("TRUSTED_ENDPOINTS", "CELERY_BROKER_URL")}
-    stack = Stack(folder, dsn_owner, free_port())
+    with keeping("TRUSTED_ENDPOINTS", "CELERY_BROKER_URL"):
+        stack = Stack(folder, dsn_owner, free_port())
+        try:
+            stack.start()
+            yield stack
+        finally:
+            stack.stop()
+
+
+@contextmanager
+def keeping(*names: str) -> Iterator[None]:
+    """The environment has its own values of these names again afterwards."""
+    before = {name: os.environ.get(name) for name in names}
     try:
-        stack.start()
-        yield stack
+        yield
     finally:
-        stack.stop()
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
 
@@ -268,9 +278,9 @@ def _lives(pid: int) -> bool:
     return state != "Z"
 
 
-def _answers(port: int) -> bool:
+def answers(host: str, port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection((host, port), timeout=1).close()
     except OSError:
         return False
     return True

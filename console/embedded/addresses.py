@@ -9,6 +9,15 @@ from console.embedded.errors import Trouble
 
 PLAIN_KEYS = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 
+# A server that vanished without a word is given up within half a minute, not within the hours that TCP would wait.
+PATIENCE = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+
 
 def database(url: str, *, variable: str, pool: dict[str, Any] | None = None) -> dict[str, Any]:
     """A DATABASES entry for `url`; `variable` is named in the sentence if the URL cannot be read."""
@@ -21,7 +30,8 @@ def database(url: str, *, variable: str, pool: dict[str, Any] | None = None) -> 
             f"{variable} is not a PostgreSQL URL; write postgresql://user:password@host/database."
         ) from error
     options: dict[str, Any] = {k: v for k, v in parts.items() if k not in PLAIN_KEYS}
-    options.setdefault("connect_timeout", 5)
+    for name, value in PATIENCE.items():
+        options.setdefault(name, value)
     if pool is not None:
         options["pool"] = pool
     plain = {PLAIN_KEYS[k]: v for k, v in parts.items() if k in PLAIN_KEYS}

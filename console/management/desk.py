@@ -17,7 +17,7 @@ from django.db import OperationalError, ProgrammingError
 
 from console.embedded.errors import Trouble
 from runs import wall
-from runs.models import Tenant
+from runs.models import Person, Tenant
 from runs.record import Actor
 
 LONGEST_NAME = 120
@@ -52,6 +52,14 @@ def operator() -> Actor:
         return Actor("person", f"{getpass.getuser()} (command line)")
     except (KeyError, OSError):  # a container may give its user no name
         return Actor("person", "command line")
+
+
+def person(address: str) -> Person:
+    """Somebody who signs in; Trouble if nobody does under this address."""
+    found = Person.objects.filter(email=email(address)).first()
+    if found is None:
+        raise Trouble(f"Nobody signs in as {address}.")
+    return found
 
 
 def tenant(slug: str) -> Tenant:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -20,6 +21,8 @@ from tests.stack import Stack, running
 from tests.stories.billing import Agent
 from tests.stories.telling import invoice
 
+Running = Callable[[Path, str], AbstractContextManager[Stack]]
+
 
 @pytest.fixture(scope="module")
 def stack(cluster: Cluster, template: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Stack]:
@@ -29,14 +32,16 @@ def stack(cluster: Cluster, template: str, django_db_blocker: DjangoDbBlocker) -
 
 
 @contextmanager
-def product(cluster: Cluster, template: str, django_db_blocker: DjangoDbBlocker) -> Iterator[Stack]:
-    """A running product on a clone of its own."""
+def product(
+    cluster: Cluster, template: str, django_db_blocker: DjangoDbBlocker, *, run: Running = running
+) -> Iterator[Any]:
+    """A running product on a clone of its own; `run` starts it in a folder, with the owner's way to the database."""
     before, name = settings.DATABASES["default"]["NAME"], cluster.clone(template)
     point_at(cluster, name)
     with (
         django_db_blocker.unblock(),
         tempfile.TemporaryDirectory(prefix="sh-") as folder,
-        running(Path(folder), cluster.dsn(OWNER_ROLE, name)) as stack,
+        run(Path(folder), cluster.dsn(OWNER_ROLE, name)) as stack,
     ):
         app.conf.broker_url = f"redis+socket://{stack.broker_socket}"
         yield stack

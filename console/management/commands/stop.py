@@ -11,7 +11,7 @@ from console.management import desk
 from recovery.work import stops
 from runs import wall
 from runs.ids import parse_id
-from runs.models import Person, Stop, Tenant
+from runs.models import Stop, Tenant
 from runs.querysets import read_clock
 
 
@@ -48,7 +48,7 @@ class Command(desk.DeskCommand):
 
 def _set(tenant: Tenant, options: dict[str, Any]) -> str:
     made = stops.set_stop(
-        _person(options["by"]),
+        desk.person(options["by"]),
         tenant.pk,
         scope=options["scope"],
         name=options["name"],
@@ -64,7 +64,7 @@ def _lift(tenant: Tenant, options: dict[str, Any]) -> str:
     stop_id = parse_id(options["stop"])
     if stop_id is None:
         raise stops.NoSuchStop
-    by, reason = _person(options["by"]), options["reason"]
+    by, reason = desk.person(options["by"]), options["reason"]
     return f"Lifted. {_line(stops.lift_stop(by, tenant.pk, stop_id, reason=reason, request_id=_from_here()))}"
 
 
@@ -93,10 +93,3 @@ def _until(tenant: Tenant, minutes: int | None) -> datetime | None:
         raise Trouble("A switch stands for at least one minute and at most a year.")
     with wall.within(tenant.pk):
         return read_clock() + timedelta(minutes=minutes)
-
-
-def _person(address: str) -> Person:
-    found = Person.objects.filter(email=desk.email(address)).first()
-    if found is None:
-        raise Trouble(f"Nobody signs in as {address}.")
-    return found

@@ -28,6 +28,9 @@ RUNS_KNOW = ("q", "state", "outcome", "workflow", "tenant", "before")
 TASK_NUMBER = re.compile(r"[Tt]-(\d{1,15})")
 ACTION_ID = re.compile(r"[0-9a-f]{40}")
 WAITS_FOR_APPROVAL = Q(reason_code="approval_required") | Q(state="awaiting_approval")
+RUNNING: dict[str, Any] = {"paused_at__isnull": True, "breached_at__isnull": True}
+"""Tasks whose clock runs and has not run out."""
+BREACHED = Q(breached_at__isnull=False)
 UNKNOWN_REASONS = ("external_outcome_unknown", "postcondition_unproven")
 
 
@@ -53,21 +56,27 @@ def query(**parameters: object) -> str:
 
 @dataclass(frozen=True)
 class QueueView:
-    """One tab of the queue."""
+    """One tab of the queue. What is snoozed stands in its own tab and in no other."""
 
     name: str
     label: str
     narrow: Callable[[Visit], Q]
 
+    def tasks(self, visit: Visit) -> QuerySet[HumanTask]:
+        """The open tasks of this tab, of the tenants that the visit covers."""
+        return open_tasks(visit).filter(self.narrow(visit), snoozed_until__isnull=self.name != "snoozed")
+
 
 QUEUE_VIEWS = (
     QueueView("all", "All", lambda visit: Q()),
-    QueueView("mine", "Mine", lambda visit: Q(state="claimed", claimed_by=visit.person)),
-    QueueView("unowned", "Unowned", lambda visit: Q(state__in=("open", "reopened"))),
+    QueueView("mine", "Mine", lambda visit: Q(state="claimed", claimed_by=visit.person) | Q(owner=visit.person)),
+    QueueView("unowned", "Unowned", lambda visit: Q(state__in=("open", "reopened"), owner__isnull=True)),
     QueueView("unknown", "Unknown writes", lambda visit: Q(reason_code__in=UNKNOWN_REASONS)),
     QueueView("approval", "Waiting for approval", lambda visit: WAITS_FOR_APPROVAL),
     QueueView("letters", "Dead letters", lambda visit: Q(kind="dead_letter")),
-    QueueView("breaching", "Breaching", lambda visit: Q(due_at__lte=visit.now)),
+    QueueView("soon", "Due soon", lambda visit: Q(soon_at__lte=visit.now, due_at__gt=visit.now, **RUNNING)),
+    QueueView("breaching", "Breaching", lambda visit: BREACHED | Q(due_at__lte=visit.now, **RUNNING)),
+    QueueView("snoozed", "Snoozed", lambda visit: Q()),
 )
 
 
@@ -100,7 +109,7 @@ def stops_notice(visit: Visit, count: int) -> list[Flash]:
 
 def counts(visit: Visit) -> dict[str, int]:
     """How many open tasks each tab holds, and under `stops` how many switches stand; in one statement."""
-    counted = {view.name: CappedCount(open_tasks(visit).filter(view.narrow(visit))) for view in QUEUE_VIEWS}
+    counted = {view.name: CappedCount(view.tasks(visit)) for view in QUEUE_VIEWS}
     counted["stops"] = CappedCount(standing_stops(visit))
     row: dict[str, Any] = dict(Person.objects.filter(pk=visit.person.pk).values(**counted).get())
     return {name: count or 0 for name, count in row.items()}

@@ -45,7 +45,7 @@ def follow(task: HumanTask, action: Action | None, actor: Actor) -> None:
     elif not name:
         _go_on(task, service, now, actor)
     else:
-        _write(task, actor, "sla_paused", pauses.WORDS[name], pause=name)
+        _write(task, actor, "sla_paused", pauses.WORDS[name].capitalize(), pause=name)
 
 
 def follow_call(run: Run, action: Action, actor: Actor) -> None:
@@ -78,7 +78,7 @@ def _stop(task: HumanTask, service: Service, now: datetime, name: str, actor: Ac
     if task.due_at <= now:
         return
     left = hours.between(service.hours, now, task.due_at)
-    _write(task, actor, "sla_paused", pauses.WORDS[name], pause=name, paused_at=now, left_seconds=left)
+    _write(task, actor, "sla_paused", pauses.WORDS[name].capitalize(), pause=name, paused_at=now, left_seconds=left)
 
 
 def _go_on(task: HumanTask, service: Service, now: datetime, actor: Actor) -> None:

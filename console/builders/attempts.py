@@ -132,6 +132,8 @@ def _next(action: Action, last: bool) -> tuple[str, datetime | None]:
         return "tried again", None
     if action.settled_at is not None:
         return {"succeeded": "closed ok", "void": "closed, nothing happened"}.get(action.state, "closed"), None
+    if action.reason_code == "user_input_required":
+        return "the requester answers by", action.due_at
     if action.due_at is not None:
         return (
             "tried again at" if action.state in ("refused_transient", "absent_final") else "look-up at"

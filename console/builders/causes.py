@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolAnd
-from django.db.models import BooleanField, CharField, Count, F, Func, Max, Min, Q, QuerySet, Sum
-from django.db.models.functions import Cast, JSONObject
+from django.db.models import BooleanField, CharField, Count, F, Func, Max, Min, Q, QuerySet, Sum, Value
+from django.db.models.functions import Cast, Coalesce, Concat, JSONObject
 
 from console.builders import changed
 from recovery.models import HumanTask
@@ -21,6 +21,8 @@ UNDECLARED = Q(action__effect="write", value_minor__isnull=True)
 """Tasks about a write of which nobody said how much it moves."""
 HELD = Q(state__in=("claimed", "awaiting_approval"))
 """Tasks in somebody's hands, also while a second person is asked."""
+HAS_IT = Coalesce("claimed_by__name", "owner__name")
+"""Who holds a task, else whom it was given to."""
 Cause = tuple[uuid.UUID, str, str, str]
 
 
@@ -52,6 +54,8 @@ class Heap:
     claimers: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     one_id: uuid.UUID | None = None
+    ranked: str = ""
+    pause: str = ""
     reads: bool = True
     looks_up: bool = True
 
@@ -59,6 +63,11 @@ class Heap:
     def key(self) -> str:
         """Names the cause in an address and in an id."""
         return hashlib.sha256(repr([str(part) for part in self.cause]).encode()).hexdigest()[:12]
+
+    @property
+    def why(self) -> str:
+        """Why the most urgent of them stands where it does."""
+        return self.ranked.partition(" ")[2]
 
     def add(self, row: dict[str, Any]) -> None:
         self.count += row["n"]
@@ -74,6 +83,8 @@ class Heap:
         self.changed |= set(row["answers"])
         self.reads = self.reads and bool(row["reads"])
         self.looks_up = self.looks_up and bool(row["looks_up"])
+        self.ranked = max(self.ranked, row["ranked"])
+        self.pause = row["still"] if self.count == row["n"] and row["running"] == 0 else ""
         self.one_id = uuid.UUID(row["one_id"])
 
 
@@ -98,9 +109,12 @@ def heaps(tasks: QuerySet[HumanTask], limit: int) -> list[Heap]:
             claimed=Count("pk", filter=HELD),
             silent=Count("pk", filter=UNDECLARED),
             newest=Max("version"),
+            ranked=Max(Concat(as_text("consequence"), Value(" "), "priority_reason")),
+            still=Max("pause"),
+            running=Count("pk", filter=Q(pause="")),
             reads=BoolAnd(Q(action__effect="read")),
             looks_up=BoolAnd("can_look"),
-            claimers=ArrayAgg("claimed_by__name", filter=HELD, distinct=True, default=[]),
+            claimers=ArrayAgg(HAS_IT, filter=HELD | Q(owner__isnull=False), distinct=True, default=[]),
             answers=ArrayAgg("answer", distinct=True),
             one_id=Min(as_text("pk")),
         )
@@ -122,7 +136,7 @@ def members(tasks: QuerySet[HumanTask], heap: Heap, *, limit: int, after: str = 
         later = Q(due_at__gt=last["due_at"]) | Q(due_at=last["due_at"], pk__gt=last["pk"])
         rows = rows.filter(Q(consequence__lt=last["consequence"]) | Q(consequence=last["consequence"]) & later)
     rows = rows.annotate(answer=changed.of_task(), effect=F("action__effect"), can_look=CAN_LOOK)
-    rows = rows.select_related("run", "claimed_by")
+    rows = rows.select_related("run", "claimed_by", "owner")
     return list(rows.order_by("-consequence", "due_at", "pk")[:limit])
 
 

@@ -21,6 +21,7 @@ from console.looks import Look
 from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, Tab, Verb
 from console.pages.queue import Group, News, QueuePage, Row
 from recovery.models import HumanTask
+from recovery.rules import pauses
 from recovery.rules.policy import LABELS
 from runs.ids import parse_id
 
@@ -37,7 +38,9 @@ _NOTHING = {
     "unknown": "No write is unknown",
     "approval": "Nothing waits for an approval",
     "letters": "No dead letter waits",
+    "soon": "No task is due soon",
     "breaching": "No task is past its time",
+    "snoozed": "No task is snoozed",
 }
 RECOMMENDED = {"external_outcome_unknown": "reconcile", "postcondition_unproven": "reconcile"}
 
@@ -65,7 +68,7 @@ def page(
     flashes: list[Flash],
 ) -> QueuePage:
     """The whole queue as `address` says it."""
-    tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
+    tasks = address.view.tasks(visit)
     found = causes.heaps(tasks, MAX_GROUPS + 1)
     groups, unreadable = _groups(visit, address, tasks, found[:MAX_GROUPS])
     total = sum(heap.count for heap in found)
@@ -93,7 +96,7 @@ def _summary(total: int, different: int) -> str:
 
 def heading(visit: Visit, address: Address, *, live: Live, news: News | None) -> QueuePage:
     """Only what the polled title line shows."""
-    tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
+    tasks = address.view.tasks(visit)
     different = tasks.values(*CAUSE).distinct()
     sums, silent = at_risk(tasks)
     return QueuePage(
@@ -117,7 +120,7 @@ def news(visit: Visit, address: Address, since: str) -> News | None:
     mark = parse_id(since)
     if mark is None:
         return None
-    fresh = filters.open_tasks(visit).filter(address.view.narrow(visit), pk__gt=mark)
+    fresh = address.view.tasks(visit).filter(pk__gt=mark)
     tasks = fresh.count()
     return News(f"{words.plural(tasks, 'new task')}, show", address.to()) if tasks else None
 
@@ -164,7 +167,8 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
         at_risk=words.sums(heap.amounts),
         first_seen_at=heap.first,
         last_seen_at=heap.last,
-        sla=Sla(heap.first, heap.due),
+        sla=Sla(heap.first, heap.due, pause=pauses.WORDS.get(heap.pause, "")),
+        priority=heap.why,
         owner=Person(claimer, you=claimer == visit.person.name) if claimer else None,
         owner_note=f"{heap.claimed} of {heap.count} claimed" if heap.count > 1 else "",
         verb=_shared_verb(visit, heap, opened),
@@ -249,7 +253,8 @@ def row(visit: Visit, task: HumanTask) -> Row:
         retry=retry_look(answer, task.reason_code, task.tool, reads=reads, looks_up=can_look),
         at_risk=words.sums([(task.value_minor, task.currency)]),
         last_seen_at=task.opened_at,
-        sla=Sla(task.opened_at, task.due_at),
+        sla=Sla(task.opened_at, task.due_at, pause=pauses.WORDS.get(task.pause, "")),
+        priority=task.priority_reason,
         owner=_owner(visit, task),
         owner_note=_left(visit, task),
         claim=_claim(visit, task),
@@ -261,14 +266,15 @@ def row(visit: Visit, task: HumanTask) -> Row:
 
 
 def _owner(visit: Visit, task: HumanTask) -> Person | None:
-    if task.state != "claimed" or task.claimed_by is None:
-        return None
-    return Person(task.claimed_by.name, you=task.claimed_by_id == visit.person.pk)
+    has = task.claimed_by if task.state == "claimed" else task.owner
+    return Person(has.name, you=has.pk == visit.person.pk) if has is not None else None
 
 
 def _left(visit: Visit, task: HumanTask) -> str:
+    if task.snoozed_until is not None:
+        return f"sleeps until {words.clock(task.snoozed_until)}"
     if task.state != "claimed" or task.claimed_until is None:
-        return ""
+        return "was given it" if task.owner is not None else ""
     seconds = (task.claimed_until - visit.now).total_seconds()
     return f"{words.lasting(max(seconds // 60 * 60, 60))} left" if seconds > 0 else "claim has ended"
 
@@ -331,6 +337,6 @@ def at_risk(tasks: QuerySet[HumanTask]) -> tuple[list[Money], int]:
 
 def version(visit: Visit, address: Address) -> tuple[Any, ...]:
     """What the title line and the bar are drawn from, as few numbers: it changes when a task comes, goes or moves."""
-    tasks = filters.open_tasks(visit).filter(address.view.narrow(visit))
+    tasks = address.view.tasks(visit)
     found = tasks.aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max(as_text("pk")))
     return found["n"], found["moved"], found["newest"]

@@ -37,7 +37,7 @@ from recovery import demotions, panel
 from recovery.models import Comment as CommentRow
 from recovery.models import Decision, Demotion, HumanTask
 from recovery.panel import Panel
-from recovery.rules import messages
+from recovery.rules import messages, pauses
 from runs.models import Action, Event, Evidence
 from runs.states import TASK_OPEN
 
@@ -60,10 +60,8 @@ class Seen:
 
 def find(visit: Visit, task_id: uuid.UUID) -> HumanTask | None:
     """The task, if it exists for this person."""
-    rows = HumanTask.objects.filter(pk=task_id, tenant_id__in=list(visit.tenants))
-    return (
-        rows.annotate(answer=of_task()).select_related("run__workflow", "run__client", "action", "claimed_by").first()
-    )
+    rows = HumanTask.objects.filter(pk=task_id, tenant_id__in=list(visit.tenants)).annotate(answer=of_task())
+    return rows.select_related("run__workflow", "run__client", "action", "claimed_by", "owner").first()
 
 
 def see(visit: Visit, task: HumanTask) -> Seen:
@@ -120,6 +118,8 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         previous_url=place.before,
         next_url=place.after,
         operation=operation_of(seen.panel, record),
+        priority=task.priority_reason,
+        notes=_notes(task, record),
         flashes=flashes,
     )
 
@@ -211,11 +211,30 @@ def _recommendation(seen: Panel, recommended: Verb | None) -> str:
 
 def _sla(task: HumanTask) -> Sla:
     if task.resolved_at is None:
-        return Sla(task.opened_at, task.due_at, note=f"Owned by {task.owner_team}.")
+        owner = f"{task.owner} of {task.owner_team}" if task.owner else task.owner_team
+        pause = pauses.WORDS.get(task.pause, "")
+        return Sla(task.opened_at, task.due_at, note=f"Owned by {owner}.", pause=pause)
     kept = "in time" if task.resolved_at <= task.due_at else "after it was due"
     took = words.lasting((task.resolved_at - task.opened_at).total_seconds())
     note = f"Resolved in {took}, at {words.clock(task.resolved_at)}, {kept}."
     return Sla(task.opened_at, task.due_at, note=note, running=False)
+
+
+def _notes(task: HumanTask, record: Record) -> list[str]:
+    """What else is to be known about its place: sleeps, was handed over, was asked for again."""
+    notes = []
+    if task.pause and task.left_seconds is not None:
+        left = words.lasting(round(task.left_seconds))
+        notes.append(f"The clock stands still: {pauses.WORDS[task.pause]}. {left} are left.")
+    if task.snoozed_until is not None:
+        notes.append(f"Snoozed until {words.clock(task.snoozed_until)}, or until something new is learned.")
+    given = next((one for one in reversed(record.decisions) if one.task_id == task.pk and one.verb == "assign"), None)
+    if given is not None:
+        notes.append(f"{given.by} handed it to {given.snapshot.get('to')}: {given.reason}")
+    if task.reminded_at is not None:
+        again = words.plural(task.reminders, "time")
+        notes.append(f"Asked for again {again}, last at {words.clock(task.reminded_at)}.")
+    return notes
 
 
 def _details(visit: Visit, seen: Seen, past: list[Event]) -> Details:

@@ -134,13 +134,17 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Sla:
-    """The clock of a task: opened, due; the ring shows the share that is left, while it is `running`."""
+    """The clock of a task: opened, due; the ring shows the share that is left, while it is `running`.
+
+    `pause` says why it stands still; empty while it does not.
+    """
 
     opened_at: datetime
     due_at: datetime
     note: str = ""
     tier: str = ""
     running: bool = True
+    pause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, T
 class Row:
     """One task of an open group. `owner` None writes "Unowned"; `owner_note` is "24 min left", "is deciding".
 
-    `claim_why` says why there is no `claim`. `undeclared` counts writes whose amount is not declared.
+    `claim_why` says why there is no `claim`, `priority` why the task stands where it does. `undeclared` counts writes
+    whose amount is not declared.
     """
 
     number: str
@@ -29,6 +30,7 @@ class Row:
     claim: Verb | None = None
     claim_why: str = ""
     undeclared: int = 0
+    priority: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Group:
     claim: Verb | None = None
     claim_why: str = ""
     undeclared: int = 0
+    priority: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,7 @@ class TaskPage:
     `recommended` is the verb that stands under the answers and first in `verbs`; None when there is none, then
     `recommended_sentence` says why. `verbs` come in order: recommended, allowed, blocked. `operation` is the
     flash of the operation under way. `worlds` is set for an unknown write only. `conflicts` may be empty.
+    `priority` says why it is urgent, `notes` who gave it to whom, until when it sleeps, how often it was asked again.
     `facts_text` is what "Copy facts" copies. `previous_url` and `next_url` are neighbours in the group or empty.
     """
 
@@ -260,6 +261,8 @@ class TaskPage:
     previous_url: str = ""
     next_url: str = ""
     operation: Flash | None = None
+    priority: str = ""
+    notes: list[str] = field(default_factory=list)
     flashes: list[Flash] = field(default_factory=list)
 
     @property

@@ -165,6 +165,9 @@ def copy_button(value: str, name: str = "Copy id") -> SafeString:
 @register.simple_tag(takes_context=True)
 def sla_ring(context: Context, sla: Sla) -> SafeString:
     """The clock of a task: a ring with the share left and words; amber under a quarter, red once breached."""
+    if sla.pause:
+        still = icon("pause")
+        return format_html('<span class="sla plain" title="{}">{}<span>Paused</span></span>', sla.pause, still)
     left = (sla.due_at - context["now"]).total_seconds()
     title = timezone.localtime(sla.due_at).isoformat(timespec="seconds")
     if left <= 0:

@@ -18,7 +18,7 @@ from console.access import Visit
 from console.pages.common import Flash, Link
 from recovery.models import HumanTask
 from runs.ids import parse_id
-from runs.models import Action, Person, Run, Stop
+from runs.models import Action, Circuit, Person, Run, Stop
 from runs.states import RUN_OPEN, TASK_OPEN
 
 CAP = 1000
@@ -108,9 +108,10 @@ def stops_notice(visit: Visit, count: int) -> list[Flash]:
 
 
 def counts(visit: Visit) -> dict[str, int]:
-    """How many open tasks each tab holds, and under `stops` how many switches stand; in one statement."""
+    """How many open tasks each tab holds, how many switches stand and circuits are not closed; in one statement."""
     counted = {view.name: CappedCount(view.tasks(visit)) for view in QUEUE_VIEWS}
     counted["stops"] = CappedCount(standing_stops(visit))
+    counted["circuits"] = CappedCount(Circuit.objects.filter(~Q(state="closed"), tenant_id__in=visit.scope))
     row: dict[str, Any] = dict(Person.objects.filter(pk=visit.person.pk).values(**counted).get())
     return {name: count or 0 for name, count in row.items()}
 

@@ -251,6 +251,26 @@ class AnswerForm(forms.Form):
     )
 
 
+class HoldForm(forms.Form):
+    """A circuit that is to be held open; which there are is recovery's to say."""
+
+    tenant = forms.CharField(max_length=60, error_messages={"required": "Choose a tenant."})
+    name = forms.CharField(max_length=200, error_messages={"required": "Name the circuit."})
+    reason = forms.CharField(
+        max_length=2000,
+        error_messages={"required": "Say why, in a few words.", "max_length": f"A reason has {_TOO_LONG}"},
+    )
+
+
+class ReleaseForm(forms.Form):
+    """Why a circuit is released."""
+
+    release_reason = forms.CharField(
+        max_length=2000,
+        error_messages={"required": "Say why, in a few words.", "max_length": f"A reason has {_TOO_LONG}"},
+    )
+
+
 class FirstAdminForm(forms.Form):
     """The first person and the first tenant of an empty installation."""
 

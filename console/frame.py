@@ -45,6 +45,7 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
             "unk",
         ),
         RailItem("Runs", "activity", runs + _only(slug)),
+        RailItem("Circuits", "unplug", reverse("circuits") + _only(slug), filters.capped(counts["circuits"]), "bad"),
         RailItem("Stops", "octagon-pause", reverse("stops") + _only(slug), filters.capped(counts["stops"]), "bad"),
     ]
     return Frame(

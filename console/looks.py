@@ -303,7 +303,7 @@ VERB_ICONS: Mapping[str, str] = MappingProxyType(
         "open": "arrow-right",
     }
 )
-DANGEROUS = frozenset({"cancel", "discard", "compensate", "set_stop"})
+DANGEROUS = frozenset({"cancel", "discard", "compensate", "set_stop", "hold_circuit"})
 """Verbs that end or undo something: their button is red."""
 
 

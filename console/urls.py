@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
-from console.views import account, answer, decide, queue, runs, stops, tasks
+from console.views import account, answer, circuits, decide, queue, runs, stops, tasks
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -41,6 +41,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("stops/set/", stops.set_stop, name="set_stop"),
     path("stops/<uuid:stop_id>/lift/", stops.lift_stop, name="lift_stop"),
     path("answer/<str:link>/", answer.answer, name="answer"),
+    path("circuits/", circuits.circuits, name="circuits"),
+    path("circuits/hold/", circuits.hold_circuit, name="hold_circuit"),
+    path("circuits/<uuid:circuit_id>/release/", circuits.release_circuit, name="release_circuit"),
     path("first-admin/<str:token>/", account.first_admin, name="first_admin"),
     path("accounts/login/", account.SignIn.as_view(), name="account_login"),
     path("accounts/", include("allauth.urls")),

@@ -36,9 +36,9 @@ def set_stop(request: HttpRequest) -> HttpResponse:
     """Keep calls from leaving."""
     form = StopForm(request.POST)
     if not form.is_valid():
-        return _again(request, _typed(form))
+        return _again(request, typed_in(form))
     told: dict[str, Any] = dict(form.cleaned_data)
-    tenant_id = _tenant(request, told.pop("tenant"))
+    tenant_id = tenant_of(request, told.pop("tenant"))
     try:
         stop = switches.set_stop(access.person_of(request), tenant_id, **told, request_id=access.request_id(request))
     except switches.Refused as refused:
@@ -57,7 +57,7 @@ def lift_stop(request: HttpRequest, stop_id: uuid.UUID) -> HttpResponse:
             raise Http404
     form = LiftForm(request.POST)
     if not form.is_valid():
-        return _again(request, _typed(form, stop_id))
+        return _again(request, typed_in(form, stop_id))
     reason, request_id = form.cleaned_data["lift_reason"], access.request_id(request)
     try:
         switches.lift_stop(access.person_of(request), stop.tenant_id, stop_id, reason=reason, request_id=request_id)
@@ -70,7 +70,7 @@ def lift_stop(request: HttpRequest, stop_id: uuid.UUID) -> HttpResponse:
     return _back()
 
 
-def _tenant(request: HttpRequest, slug: str) -> uuid.UUID:
+def tenant_of(request: HttpRequest, slug: str) -> uuid.UUID:
     """The tenant of that short name, if it exists for this person."""
     with access.visiting(request) as visit:
         found = next((tenant.pk for tenant in visit.tenants.values() if tenant.slug == slug), None)
@@ -83,7 +83,7 @@ def _refused(request: HttpRequest, form: forms.Form, refused: switches.Refused) 
     """At its field where one is at fault, else a page of its own: the right is missing."""
     if refused.field in form.fields:
         form.add_error(refused.field, f"{str(refused)[:1].upper()}{str(refused)[1:]}")
-        return _again(request, _typed(form))
+        return _again(request, typed_in(form))
     back = Link("Back to the stops", reverse("stops"))
     problem = {"title": "You may not do this", "text": f"Blocked: {refused} Nothing was changed.", "action": back}
     return render(request, "403.html", {"problem": problem}, status=403)
@@ -99,7 +99,7 @@ def _show(request: HttpRequest, visit: Visit, typed: Typed, *, status: int = 200
     return frame.show(request, visit, "stop/list.html", page, current="Stops", status=status)
 
 
-def _typed(form: forms.Form, stop_id: uuid.UUID | None = None) -> Typed:
+def typed_in(form: forms.Form, stop_id: uuid.UUID | None = None) -> Typed:
     values = {name: form.data.get(name, "")[:MOST_TYPED] for name in form.fields}
     return Typed(values, {name: str(errors[0]) for name, errors in form.errors.items() if errors}, stop_id)
 

@@ -24,6 +24,8 @@ CASES = {
     "confirm": ("task/confirm.html", pages.confirm_page, "Task"),
     "run": ("run/detail.html", pages.run_page, "Runs"),
     "runs": ("run/list.html", pages.run_list_page, "Runs"),
+    "circuits": ("circuit/list.html", pages.circuits_page, "Circuits"),
+    "circuits-empty": ("circuit/list.html", pages.empty_circuits_page, "Circuits"),
     "stops": ("stop/list.html", pages.stops_page, "Stops"),
     "stops-empty": ("stop/list.html", pages.empty_stops_page, "Stops"),
 }

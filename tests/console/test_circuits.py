@@ -1,0 +1,113 @@
+"""The Circuits page: what it shows, who may hold one open and release it; without script, by keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from runs import wall
+from runs.models import Circuit, Event
+from tests import factories
+from tests.console.conftest import House
+from tests.console.desk import said
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[str], Client]
+FORM = {"tenant": "nordlicht", "name": "connector:payments", "reason": "The provider asked for a pause."}
+
+
+def circuits(house: House) -> list[Circuit]:
+    with wall.within(house.nordlicht.pk):
+        return list(Circuit.objects.order_by("pk"))
+
+
+def test_nothing_is_in_trouble_and_the_page_says_what_it_is_for(house: House, sign_in: SignIn) -> None:
+    page = said(sign_in("alice").get("/circuits/"))
+    assert "Every connector answers." in page
+    assert "wait instead of making things worse" in page
+
+
+def test_a_circuit_is_held_shown_kept_and_released_to_trials(house: House, sign_in: SignIn) -> None:
+    omar, case = sign_in("omar"), factories.open_run(house.agent)
+    response = omar.post("/circuits/hold/", FORM)
+    assert (response.status_code, response.headers["Location"]) == (303, "/circuits/")
+    permit = factories.propose(case)
+    assert (permit.answer, permit.error.code) == ("wait", "circuit_open")
+    html = omar.get("/circuits/").content.decode()
+    assert "The provider asked for a pause." in html
+    assert "1 call waits" in html
+    [circuit] = circuits(house)
+    release = f"/circuits/{circuit.pk}/release/"
+    assert f'action="{release}"' in html
+    bare = omar.post(release, {"release_reason": " "})
+    assert bare.status_code == 422
+    assert f'id="e-{circuit.pk}">Say why, in a few words.' in bare.content.decode()
+    assert omar.post(release, {"release_reason": "It is over."}).status_code == 303
+    assert [one.state for one in circuits(house)] == ["half_open"], "nobody forces it closed"
+    again = omar.post(release, {"release_reason": "Once more."}, follow=True)
+    assert "Nobody holds this circuit open any more." in said(again)
+
+
+def test_a_hold_and_a_release_stand_in_the_history_with_who_and_why(house: House, sign_in: SignIn) -> None:
+    omar = sign_in("omar")
+    omar.post("/circuits/hold/", FORM)
+    [circuit] = circuits(house)
+    omar.post(f"/circuits/{circuit.pk}/release/", {"release_reason": "It is over."})
+    with wall.within(house.nordlicht.pk):
+        told = Event.objects.filter(kind__startswith="circuit").order_by("id")
+        assert list(told.values_list("kind", "actor_kind", "reason")) == [
+            ("circuit_held", "person", FORM["reason"]),
+            ("circuit_released", "person", "It is over."),
+        ]
+
+
+def test_F116_a_second_click_holds_it_once(house: House, sign_in: SignIn) -> None:
+    omar = sign_in("omar")
+    assert [omar.post("/circuits/hold/", FORM).status_code for _ in range(2)] == [303, 303]
+    assert [one.version for one in circuits(house)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reason": " "}, "Say why, in a few words."),
+        ({"name": "connector:paymnts"}, "No workflow calls anything of that name."),
+        ({"name": ""}, "Name the circuit."),
+        ({"name": "a\0b"}, "Null characters are not allowed."),
+    ],
+)
+def test_an_error_stands_at_its_field_and_nothing_is_held(
+    house: House, sign_in: SignIn, changes: dict[str, str], words: str
+) -> None:
+    response = sign_in("omar").post("/circuits/hold/", {**FORM, **changes})
+    assert response.status_code == 422
+    assert words in said(response)
+    assert circuits(house) == []
+
+
+@pytest.mark.parametrize("name", ["alice", "nia", "bob"])
+def test_somebody_who_may_not_sees_them_and_holds_none(house: House, sign_in: SignIn, name: str) -> None:
+    sign_in("omar").post("/circuits/hold/", FORM)
+    [circuit] = circuits(house)
+    html = sign_in(name).get("/circuits/").content.decode()
+    assert "Held open" in html
+    assert "Your role does not include this." in html
+    assert not re.search(r'action="/circuits/', html)
+    assert sign_in(name).post("/circuits/hold/", {**FORM, "name": "connector:mail"}).status_code == 403
+    released = sign_in(name).post(f"/circuits/{circuit.pk}/release/", {"release_reason": "Please."})
+    assert released.status_code == 403
+    assert [one.state for one in circuits(house)] == ["held_open"]
+
+
+def test_F122_a_foreign_circuit_and_a_missing_one_answer_alike(house: House, sign_in: SignIn) -> None:
+    sign_in("omar").post("/circuits/hold/", FORM)
+    [circuit] = circuits(house)
+    charlie = sign_in("charlie")
+    foreign = charlie.post(f"/circuits/{circuit.pk}/release/", {"release_reason": "Mine."})
+    missing = charlie.post(f"/circuits/{house.nordlicht.pk}/release/", {"release_reason": "Mine."})
+    assert (foreign.status_code, missing.status_code) == (404, 404)
+    assert FORM["reason"] not in charlie.get("/circuits/").content.decode()
+    assert charlie.post("/circuits/hold/", FORM).status_code == 404

@@ -103,6 +103,12 @@ REASONS: dict[str, dict[str, str]] = {
         "wrong_decision": "What was decided turned out wrong",
         OTHER: "Other, in words below",
     },
+    "waive": {
+        "provider_keeps_it": "The provider does not give it back",
+        "settled_elsewhere": "It was settled elsewhere",
+        "agreed_with_customer": "Agreed with the customer",
+        OTHER: "Other, in words below",
+    },
     "cancel": {
         "withdrawn": "The request was withdrawn",
         "handled_elsewhere": "It was handled elsewhere",

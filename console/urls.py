@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/<uuid:task_id>/resume/", decide.resume, name="resume"),
     path("tasks/<uuid:task_id>/attest/", decide.attest, name="attest"),
     path("tasks/<uuid:task_id>/compensate/", decide.compensate, name="compensate"),
+    path("tasks/<uuid:task_id>/waive/", decide.waive, name="waive"),
     path("tasks/<uuid:task_id>/cancel/", decide.cancel, name="cancel"),
     path("tasks/<uuid:task_id>/request-input/", decide.request_input, name="request_input"),
     path("tasks/<uuid:task_id>/provide-input/", decide.provide_input, name="provide_input"),

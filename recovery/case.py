@@ -8,7 +8,7 @@ from typing import cast
 
 from steadyhand.manifest import Tool
 
-from recovery import circuits, demotions, escalation, letters, undos
+from recovery import circuits, demotions, escalation, letters, planning, undos
 from recovery.models import DeadLetter
 from recovery.rules import assembly, bounds, decide, elsewhere, paging, snapshots, testimony, trust
 from recovery.rules import circuit as circuit_rules
@@ -182,6 +182,7 @@ def _known(
     connector = definition.connector(tool)
     letter = letters.of(action) if action.attempts >= run.max_attempts else None
     is_undo = action.role == "undo"
+    ceiling = undos.max_attempts(definition, action) if is_undo else run.max_attempts
     rollback = run.goal == "rollback" and not is_undo
     return Known(
         tool=tool,
@@ -192,10 +193,11 @@ def _known(
         looks_made=action.looks,
         due_at=action.due_at,
         first_dispatched_at=action.first_dispatched_at,
-        max_attempts=run.max_attempts + letters.extra_attempts(letter),
-        # An undo is not the agent's work: the run's time and money do not keep it from being carried out.
+        max_attempts=ceiling + letters.extra_attempts(letter),
+        # An undo is not the agent's work: it has tries and an end of its own, and the run's time and money do not
+        # keep it from being carried out.
         budget_left=is_undo or within_budget(run, max(now, next_due_at or now)),
-        deadline_at=None if is_undo else run.deadline_at,
+        deadline_at=undos.sent_until(definition, action) if is_undo else run.deadline_at,
         next_due_at=next_due_at,
         over_threshold=_over(definition, tool, action),
         gate_open=_gate_open(run, action, definition, tool, letter),
@@ -266,16 +268,17 @@ def ends_at(run: Run) -> datetime:
 def _gate_open(run: Run, action: Action, definition: Definition, tool: Tool, letter: DeadLetter | None) -> bool:
     """Whether this may be sent: freed by a person, or small enough or approved, and nobody holds the run's task.
 
-    What would be sent in a rollback is the undo, so there it is the undo's own gate.
+    What would be sent in a rollback is the undo, so there it is the gate of the plan that the undo stands in.
     """
     if run.goal == "rollback" and action.role != "undo":
-        undo = undos.planned(definition, action)
-        return undo is None or not undo.needs_approval
+        return undos.planned(definition, action) is None or planning.is_free(run)
     if action.gate_open or letters.is_replayed(letter):
         return True
     held = escalation.holder(run)
     if held is not None and (action.role != "undo" or held.action_id == action.pk):
         return False
+    if action.role == "undo":
+        return action.attempts > 0 or planning.is_free(run)
     return action.approved_at is not None or not (tool.requires_approval or _over(definition, tool, action))
 
 

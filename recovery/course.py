@@ -6,11 +6,11 @@ from typing import Any
 
 from steadyhand.contract import OUTCOME_OF
 
-from recovery import escalation, rollback
+from recovery import escalation, rollback, undos
 from recovery.endings import conclude
 from recovery.rules import messages
 from runs import gathering, record
-from runs.models import Action, Run
+from runs.models import STANDING, Action, Run
 from runs.record import Actor
 from runs.states import RUN_OPEN
 
@@ -94,19 +94,27 @@ def _follow_rollback(run: Run, actor: Actor) -> None:
 def _end_rollback(run: Run, actor: Actor) -> None:
     """All is undone: failed for the reason that began it, or cancelled if the run was being cancelled before."""
     cancelled = run.events.filter(kind="cancelling").exists()
-    reason = _cancelled_reason(run) if cancelled else rollback.cause(run)
+    cause, partly = rollback.cause(run), undos.left_over(run)
+    reason = _cancelled_reason(run) if cancelled else "partly_compensated" if partly else cause
     to, outcome = ("cancelled", "cancelled") if cancelled else ("failed", OUTCOME_OF[reason].value)
-    undone = run.effects.exclude(compensated_by=None).exists()
-    told = messages.taken_back(reason) if undone else messages.customer_message(reason)
     record.move_run(
-        run, to, actor, kind=to, outcome=outcome, reason_code=reason, data={"rolled_back": True},
-        customer_message=told, operator_detail=_rolled_back(reason),
+        run, to, actor, kind=to, outcome=outcome, reason_code=reason, data={"rolled_back": not partly},
+        customer_message=_told_of_rollback(run, reason, partly, cancelled),
+        operator_detail=_rolled_back(cause, partly),
     )  # fmt: skip
 
 
-def _rolled_back(reason: str) -> str:
+def _told_of_rollback(run: Run, reason: str, partly: bool, cancelled: bool) -> str:
+    undone = run.effects.exclude(compensated_by=None).exists()
+    if partly:
+        return messages.left_over(cancelled=cancelled, something_undone=undone)
+    return messages.taken_back(reason) if undone else messages.customer_message(reason)
+
+
+def _rolled_back(cause: str, partly: bool) -> str:
     """`not_applied` says no more than that nothing of the run stands."""
-    return "Rolled back" if reason == "not_applied" else f"Rolled back: {messages.title(reason).lower()}"
+    how = "Rolled back in part" if partly else "Rolled back"
+    return how if cause == "not_applied" else f"{how}: {messages.title(cause).lower()}"
 
 
 def _state_for(action: Action) -> str:
@@ -155,8 +163,7 @@ def _cancelled_reason(run: Run) -> str:
     unsettled = run.actions.filter(settled_at__isnull=True, effect="write").exclude(state="partial_final")
     if unsettled.exists() or escalation.contradiction(run) is not None:
         return "cancelled_effect_unknown"
-    kept = run.effects.filter(compensated_by=None).exclude(action__role="undo")
-    return "cancelled_with_effects" if kept.exists() else "cancelled_by_user"
+    return "cancelled_with_effects" if run.effects.filter(STANDING).exists() else "cancelled_by_user"
 
 
 def _correct(run: Run, actor: Actor) -> None:

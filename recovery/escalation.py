@@ -32,6 +32,7 @@ KIND_OF = {
     "not_compensable": "compensation",
     "compensation_failed": "compensation",
     "compensation_required": "compensation",
+    "residual_unsigned": "compensation",
     "permission_denied": "access_request",
     "credentials_invalid": "access_request",
     "credentials_revoked": "access_request",

@@ -6,6 +6,8 @@ of the same letter, with the older tries still in its history (F105).
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 from recovery.models import DeadLetter
@@ -18,10 +20,21 @@ from runs.states import advance
 REPLAYED = ("replay_requested", "replaying")
 ENDED = ("recovered", "discarded")
 NEXT = "Replay this call once more under its own identity when its cause is gone, or discard it with a reason."
+NEXT_UNKNOWN = (
+    "Find out whether it took effect. A replay is made only under a key that its provider knows; "
+    "discarding it takes a second person."
+)
 
 
 def of(action: Action) -> DeadLetter | None:
     return next(iter(gathering.rows(DeadLetter, "action_id", action.pk)), None)
+
+
+def bound_to(letter: DeadLetter) -> dict[str, Any]:
+    """What a wish about a letter is made about: this letter, in this generation, with exactly this content."""
+    told = [letter.request, letter.identity, letter.completed_effects, letter.failure_class, letter.attempts]
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return {"letter": str(letter.pk), "generation": letter.generation, "hash": digest}
 
 
 def extra_attempts(letter: DeadLetter | None) -> int:
@@ -36,13 +49,21 @@ def is_replayed(letter: DeadLetter | None) -> bool:
     return letter is not None and letter.state in REPLAYED
 
 
-def write(run: Run, action: Action, actor: Actor) -> DeadLetter:
-    """The letter of a call whose ceiling of attempts fired; written in the transaction of the outcome."""
-    letter = of(action)
+def write(run: Run, action: Action, actor: Actor, *, nothing_happened: bool) -> DeadLetter:
+    """The letter of a call whose ceiling of attempts fired; written in the transaction of the outcome.
+
+    `nothing_happened`: it is certain that the call changed nothing, so that it may simply be given up.
+    """
+    letter, following = of(action), NEXT if nothing_happened else NEXT_UNKNOWN
     if letter is None:
-        letter = _first(run, action)
+        letter = _first(run, action, following)
     elif letter.state in REPLAYED:
-        changes = {"generation": letter.generation + 1, "recorded_at": read_clock(), **_story(run, action)}
+        changes = {
+            "generation": letter.generation + 1,
+            "recorded_at": read_clock(),
+            "next_action": following,
+            **_story(run, action),
+        }
         advance(letter, machine="dead_letter", to="recorded", **changes)
     else:
         return letter
@@ -62,7 +83,7 @@ def close(run: Run, action: Action, actor: Actor, *, effect: bool) -> None:
     if letter is None or letter.state in ENDED:
         return
     if not effect:
-        write(run, action, actor)
+        write(run, action, actor, nothing_happened=True)
         return
     if letter.state == "replay_requested":
         advance(letter, machine="dead_letter", to="replaying")
@@ -90,7 +111,7 @@ def history(action: Action) -> list[dict[str, Any]]:
     ]
 
 
-def _first(run: Run, action: Action) -> DeadLetter:
+def _first(run: Run, action: Action, following: str) -> DeadLetter:
     return DeadLetter.objects.create(
         tenant_id=run.tenant_id,
         run=run,
@@ -102,7 +123,7 @@ def _first(run: Run, action: Action) -> DeadLetter:
             "arguments_hash": action.arguments_hash,
         },
         identity=action.action_id,
-        next_action=NEXT,
+        next_action=following,
         owner_team=definitions.of_run(run).manifest.owner_team,
         **_story(run, action),
     )

@@ -217,7 +217,7 @@ class Decision(TenantRow):
 
 
 class DeadLetter(TenantRow):
-    """A call that used all its tries: complete, owned, and replayed or discarded only by a person (DECISIONS 1).
+    """A call that used all its tries: complete, owned, and replayed or discarded only by people (DECISIONS 1).
 
     `attempts` and `completed_effects` are plain JSON as they stood when it was recorded; a replay that fails again
     raises `generation` on the same row.
@@ -248,7 +248,13 @@ class DeadLetter(TenantRow):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "action"], name="one_dead_letter_per_action"),
-            models.CheckConstraint(condition=~Q(owner_team=""), name="dead_letter_has_an_owner"),
+            models.CheckConstraint(
+                condition=~Q(owner_team="") | Q(owner__isnull=False), name="dead_letter_has_an_owner"
+            ),
+            models.CheckConstraint(
+                condition=~Q(identity="") & ~Q(failure_class="") & ~Q(next_action="") & Q(generation__gte=1),
+                name="dead_letter_is_complete",
+            ),
         ]
         indexes = [
             models.Index(

@@ -5,6 +5,7 @@ The page draws it, the POST asks it again under the run's lock, the worker once 
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,11 +14,13 @@ from typing import Any
 from django.db.models import Q
 
 from recovery import case as cases
-from recovery import permissions, questions, statements
+from recovery import giving_up, letters, permissions, planning, questions, statements
 from recovery.case import Case
+from recovery.giving_up import Question
 from recovery.models import DeadLetter, Decision, HumanTask
 from recovery.rules import assembly, policy
-from recovery.rules.situation import LABELS, Ceiling, Situation, Verb, clock, surely_nothing
+from recovery.rules.plans import Plan
+from recovery.rules.situation import ABILITY_OF, LABELS, Ceiling, Situation, Verb, clock, surely_nothing
 from recovery.statements import Statement
 from runs import budgets, definitions, wall
 from runs.models import Action, Person, Run, Stop
@@ -44,11 +47,27 @@ class Panel:
     running: Decision | None
     letter: DeadLetter | None
     statement: Statement | None
+    question: Question
+    plan: Plan
 
     @property
     def evidence_hash(self) -> str:
-        """Changes when a fact changes: a form that carries an older one is refused (F119)."""
+        """Changes when a fact changes: a form that carries an older one is refused (F119).
+
+        What would be undone is a fact: a form that was drawn over another plan is refused too.
+        """
+        if not self.plan.lines:
+            return self.facts_hash
+        return hashlib.sha256(f"{self.facts_hash}:{self.plan_hash}".encode()).hexdigest()
+
+    @property
+    def facts_hash(self) -> str:
+        """The evidence alone, as a decision keeps it beside its snapshot."""
         return self.case.evidence_hash if self.case else f"run:{self.run.state}:{self.run.reason_code}"
+
+    @property
+    def plan_hash(self) -> str:
+        return self.plan.hash
 
     @property
     def call(self) -> Action:
@@ -80,19 +99,22 @@ def read(task: HumanTask, person: Person) -> Panel:
     run, now = task.run, read_clock()
     case = cases.read(run, task.action) if task.action is not None else None
     running = Decision.objects.filter(run=run, action=task.action, state__in=("requested", "running")).first()
-    letters = DeadLetter.objects.filter(action=task.action).select_related("owner")
-    letter = letters.first() if task.kind == "dead_letter" else None
-    statement = statements.pending(task)
+    kept = DeadLetter.objects.filter(action=task.action).select_related("owner")
+    letter = kept.first() if task.kind == "dead_letter" else None
+    statement, question = statements.pending(task), giving_up.of_task(run, task)
+    plan = planning.of_run(run) if run.state in RUN_OPEN else Plan(())
+    bound = letters.bound_to(letter) if letter is not None else question.bound_to(plan.hash)
     situation = Situation(
         **_before(task, person),
         **_call(task, case),
-        **_consent(task, person, statement),
+        **_consent(task, person, statement, bound),
+        **_undoing(run, question, plan),
         **_run(run, task, case, now),
         check_under_way=running is not None and task.action is not None,
         letter=letter.state if letter else "",
         now=now,
     )
-    return Panel(task, run, case, situation, running, letter, statement)
+    return Panel(task, run, case, situation, running, letter, statement, question, plan)
 
 
 def _before(task: HumanTask, person: Person) -> dict[str, Any]:
@@ -146,13 +168,40 @@ def _question(task: HumanTask, action: Action | None) -> dict[str, Any]:
     }
 
 
-def _consent(task: HumanTask, person: Person, statement: Statement | None) -> dict[str, Any]:
-    """Who asked, who vouched, and who has decided already."""
+def _consent(task: HumanTask, person: Person, statement: Statement | None, bound: dict[str, Any]) -> dict[str, Any]:
+    """Who asked, who vouched, and who has decided already; `bound` is what a wish made now would be about."""
     return {
         "requester": is_requester(person, task.run),
         "decided": _decided(task),
         "attested": str(statement) if statement else "",
         "attester": statement is not None and statement.by.pk == person.pk,
+        "asked_verb": statement.verb if statement else "attest",
+        "asked_void": _void(statement, bound, task) if statement else "",
+    }
+
+
+def _void(statement: Statement, bound: dict[str, Any], task: HumanTask) -> str:
+    """Why a second word would come too late: the facts moved, or who asked may no longer ask (SEC-08)."""
+    if statement.verb == "attest":
+        return ""
+    if statement.bound != bound:
+        return "what it was asked about has changed since; reject it, and it can be asked for anew."
+    if not permissions.may(statement.by, ABILITY_OF.get(statement.verb, statement.verb), task.tenant_id):
+        return f"{statement.by} may no longer ask for it."
+    return ""
+
+
+def _undoing(run: Run, question: Question, plan: Plan) -> dict[str, Any]:
+    """What of a rollback this task is about, and what its plan demands."""
+    threshold = definitions.of_run(run).manifest.value_threshold_minor
+    minor = question.minor
+    return {
+        "rolling_back": run.goal == "rollback",
+        "undo_again": question.again,
+        "waivable": question.kind,
+        "waive_bar": question.bar or "nothing of it is left to accept.",
+        "rest_over": question.unknown_rest or (threshold is not None and minor is not None and minor > threshold),
+        "plan_words": plan.in_words,
     }
 
 
@@ -167,7 +216,6 @@ def _run(run: Run, task: HumanTask, case: Case | None, now: datetime) -> dict[st
         "outside": run.origin == "outside",
         "open_calls": len(opens),
         "doubtful": sum(effect == "write" and tried > 0 and pk != sure for pk, effect, tried in opens),
-        "rolling_back": run.goal == "rollback",
         "undoable": _undoable(run),
         "ceiling": cases.spent_budget(run, now) or _calls_spent(run),
         "fired": _fired(run, task.reason_code, now),

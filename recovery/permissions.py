@@ -17,7 +17,7 @@ from runs.wall import within
 _SUPPORT = (
     "view", "claim", "comment", "reconcile", "resume", "cancel", "attest", "compensate", "top_up", "stop_run",
 )  # fmt: skip
-_ONCALL = (*_SUPPORT, "retry", "approve", "replay", "stop", "circuit")
+_ONCALL = (*_SUPPORT, "retry", "approve", "replay", "waive", "stop", "circuit")
 
 ROLES: dict[str, tuple[str, ...]] = {
     "viewer": ("view",),

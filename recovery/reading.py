@@ -23,7 +23,7 @@ from recovery.answers import reads_of, seconds_between
 from recovery.clients import Credentials, authenticate
 from recovery.lifecycle import earliest_due
 from runs import definitions, wall
-from runs.models import Action, Event, Run
+from runs.models import STANDING, Action, Event, Run
 from runs.querysets import OldestRunning, TenantQuerySet, TransactionId, read_clock
 from runs.states import RUN_OPEN
 
@@ -51,8 +51,8 @@ def outcome_of(run: Run) -> OutcomeDocument:
 
 
 def completed_effects(run: Run) -> list[str]:
-    """The steps whose effects stand: proven, and not undone since."""
-    standing = run.effects.filter(compensated_by=None).exclude(action__role="undo")
+    """The steps whose effects stand: proven, and not undone since, or only in part."""
+    standing = run.effects.filter(STANDING)
     return list(standing.order_by("id").values_list("step", flat=True))
 
 

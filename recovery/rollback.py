@@ -11,7 +11,7 @@ from datetime import timedelta
 from steadyhand.contract import OUTCOME_OF
 
 from recovery import case as cases
-from recovery import escalation, undos
+from recovery import escalation, planning, tasks, undos
 from recovery.case import Case
 from recovery.endings import uncorrected_refusal
 from recovery.rules import assembly, testimony
@@ -42,7 +42,16 @@ def proceed(run: Run, actor: Actor) -> Place | None:
     contradicted = escalation.contradiction(run)
     if contradicted is not None and contradicted.action is not None:
         return Place("escalated", "conflicting_evidence", contradicted.action)
-    return None
+    return _rest(run, actor)
+
+
+def _rest(run: Run, actor: Actor) -> Place | None:
+    """What stays of an effect is accepted by a person before the run may end (F142)."""
+    effect = undos.unsigned(run)
+    if effect is None:
+        return None
+    escalation.open_task(run, "residual_unsigned", action=effect.action, actor=actor, kind="compensation")
+    return Place("escalated", "residual_unsigned", effect.action)
 
 
 def cause(run: Run) -> str:
@@ -73,6 +82,8 @@ def _of_undo(run: Run, original: Action, actor: Actor) -> Place | None:
     if undo.state == "succeeded":
         undos.close(run, original, undo, actor)
         return None
+    if undo.state in orders.NEVER_SENT and not planning.is_free(run):
+        return _ask_approval(run, undo, actor)
     waits = undo.state == "awaiting_approval"
     return Place("escalated" if waits else "compensating", _reason(undo), undo)
 
@@ -117,14 +128,15 @@ def _undo(case: Case, actor: Actor, *, approval: bool) -> Place | None:
     if twin is not None:
         return Place("compensating", _reason(twin), twin)
     action = undos.write(run, original, undo, definition, actor)
-    if not approval:
-        return Place("compensating", None, action)
-    _ask_approval(run, action, actor)
-    return Place("escalated", "approval_required", action)
+    if approval:
+        return _ask_approval(run, action, actor)
+    orders.send_now(run, action, actor=actor, ring=tasks.ring)
+    return Place("compensating", None, action)
 
 
-def _ask_approval(run: Run, undo: Action, actor: Actor) -> None:
-    """Approved is the undo's own hash: a first approval of the call that it takes back says nothing of it (F143)."""
+def _ask_approval(run: Run, undo: Action, actor: Actor) -> Place:
+    """Approved is the plan, and in it this undo with its own hash: an approval of the call that it takes back says
+    nothing of it, and one of a plan that has changed since is none (F143)."""
     seconds = definitions.of_run(run).manifest.approval_seconds
     due_at = read_clock() + timedelta(seconds=seconds) if seconds else None
     record.move_action(
@@ -132,6 +144,7 @@ def _ask_approval(run: Run, undo: Action, actor: Actor) -> None:
         due_at=due_at,
     )  # fmt: skip
     escalation.open_task(run, "approval_required", action=undo, actor=actor)
+    return Place("escalated", "approval_required", undo)
 
 
 def _ask(case: Case, reason: str, actor: Actor) -> Place:

@@ -21,6 +21,7 @@ from recovery.endings import escalate_run as escalate_run
 from recovery.rules import backoff, testimony
 from recovery.rules.classify import NO_RESULT, Classified
 from recovery.rules.decide import Action as Answer
+from recovery.rules.situation import surely_nothing
 from recovery.step import Step
 from recovery.tasks import ring
 from recovery.work import orders
@@ -128,7 +129,8 @@ def _human(step: Step) -> None:
     if step.is_undo:
         return _undo_failed(step)
     if reason == "retry_exhausted":
-        letters.write(step.run, step.action, step.actor)
+        nothing = step.case.evidence.effect == "read" or surely_nothing(step.case.evidence)
+        letters.write(step.run, step.action, step.actor, nothing_happened=nothing)
     if reason == "conflicting_evidence" and step.run.goal != "rollback":
         contradictions.ask(step.case, step.actor)
         return None
@@ -171,6 +173,10 @@ def _ask_approval(step: Step) -> None:
     """Shut because a person holds the task: what is to be done with it is theirs. Else an approval is missing."""
     if _is_effect_to_undo(step):
         return _await_rollback(step)
+    if step.is_undo and step.action.attempts == 0:
+        # It is asked for with the plan that it stands in, by whoever refreshes the run; meanwhile it only waits.
+        due_at = step.case.now + timedelta(seconds=step.retry_in)
+        return step.move(step.action.state, kind="waiting", due_at=due_at)
     claimed = escalation.holder(step.run) is not None
     settled = "external_outcome_unknown" if step.case.answer.rule == "9f" else "external_outcome_resolved"
     reason = settled if claimed else "approval_required"

@@ -13,25 +13,25 @@ from typing import Any
 
 from django.db.models import Q
 from steadyhand.identity import canonical
-from steadyhand.manifest import Tool
+from steadyhand.manifest import Compensate, Tool
 from steadyhand.paths import MISSING, dig
 
 from recovery import escalation
+from recovery.rules import plans
 from recovery.rules.evidence import Undo as Progress
 from recovery.rules.scope import currency_of
 from runs import definitions, record, redact, vault
 from runs.definitions import Definition
 from runs.ids import new_id
-from runs.models import Action, Effect, Run
+from runs.models import NEVER_HAPPENED, Action, Effect, Run
 from runs.querysets import TenantQuerySet, read_clock
 from runs.record import Actor
 
 TAKEN_BACK = "The effect has been taken back."
 TAKEN_BACK_OUTSIDE = "The effect has been taken back outside."
 ENDED_BADLY = ("held", "rejected", "refused_permanent", "void", "conflict")
-OPEN_EFFECT = Q(state__in=("succeeded", "compensating", "compensation_held")) & Q(
-    proven__isnull=False, proven__compensated_by=None
-)
+EFFECT_STANDS = ("succeeded", "compensating", "compensation_held")
+"""States of a call whose effect is there, as long as nobody took it back or signed for it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Impossible(Exception):
 
 
 def of(action: Action) -> Action | None:
-    return Action.objects.filter(parent=action, role="undo").first()
+    """The latest undo of this action's effect; those before it are proven to have done nothing."""
+    return Action.objects.filter(parent=action, role="undo").order_by("id").last()
 
 
 def state_of(action: Action) -> Progress:
@@ -65,10 +66,27 @@ def state_of(action: Action) -> Progress:
 
 def in_time(action: Action, tool: Tool, now: datetime) -> bool:
     """Whether the window in which the provider takes the effect back is still open."""
-    if tool.compensate is None or tool.compensate.window_seconds is None:
-        return True
-    effect = Effect.objects.filter(action=action).first()
-    return effect is None or now <= effect.proven_at + timedelta(seconds=tool.compensate.window_seconds)
+    until = window_end(Effect.objects.filter(action=action).first(), tool)
+    return until is None or now <= until
+
+
+def window_end(effect: Effect | None, tool: Tool) -> datetime | None:
+    """Until when the provider takes this effect back; None where no window is declared."""
+    if effect is None or tool.compensate is None or tool.compensate.window_seconds is None:
+        return None
+    ends_at: datetime = effect.proven_at + timedelta(seconds=tool.compensate.window_seconds)
+    return ends_at
+
+
+def promise_of(definition: Definition, undo: Action) -> Compensate | None:
+    """The contract under which an undo is made: that of the call whose effect it takes back."""
+    return definition.tools[undo.parent.tool].compensate if undo.parent is not None else None
+
+
+def max_attempts(definition: Definition, undo: Action) -> int:
+    """The undo's own ceiling; the tries of its run say nothing of it."""
+    promise = promise_of(definition, undo)
+    return promise.max_attempts if promise is not None else 1
 
 
 def over_threshold(definition: Definition, value_minor: int | None) -> bool:
@@ -104,7 +122,7 @@ def planned(definition: Definition, original: Action) -> Undo | None:
 
 def write(run: Run, original: Action, undo: Undo, definition: Definition, actor: Actor) -> Action:
     """The undo's action, ready to be sent by the worker; the original says from now on that it is being undone."""
-    plain, step = canonical(undo.arguments), f"{original.step}:undo"[:120]
+    plain, step = canonical(undo.arguments), _step_of(original)
     hashed = vault.hash_arguments(definition.keys, plain)
     identity = vault.action_id(
         definition.keys,
@@ -141,6 +159,20 @@ def write(run: Run, original: Action, undo: Undo, definition: Definition, actor:
     return action
 
 
+def _step_of(original: Action) -> str:
+    """The name of the next undo: one that is ordered anew, after one that did nothing, has an identity of its own."""
+    made = Action.objects.filter(parent=original, role="undo").count()
+    ending = f":undo{made + 1}" if made else ":undo"
+    return f"{original.step[: 120 - len(ending)]}{ending}"
+
+
+def sent_until(definition: Definition, undo: Action) -> datetime | None:
+    """The end of an undo's time: after it the provider does not take the effect back any more."""
+    if undo.parent is None:
+        return None
+    return window_end(Effect.objects.filter(action=undo.parent).first(), definition.tools[undo.parent.tool])
+
+
 def take_agents_own(run: Run, actor: Actor) -> None:
     """An undo that the agent called by itself, and that is proven, stands for ours: one effect, one undo (I15)."""
     definition = definitions.of_run(run)
@@ -167,11 +199,12 @@ def _same_calls(run: Run, undo: Undo, definition: Definition) -> TenantQuerySet[
 
 
 def close(run: Run, original: Action, undo: Action, actor: Actor) -> None:
-    """The undo is verified: the effect stays in the record, and says what took it back."""
+    """The undo is verified: the effect stays in the record, and says what took it back and what is left of it."""
     if original.state != "compensating":
         record.move_action(original, "compensating", actor, run=run, kind="compensating")
     record.move_action(original, "compensated", actor, run=run, kind="compensated")
     Effect.objects.filter(action=original).update(compensated_by=undo)
+    _keep_residual(run, original, undo, actor)
     escalation.resolve_tasks(run, action=original, actor=actor, resolution=TAKEN_BACK)
 
 
@@ -183,6 +216,59 @@ def close_outside(run: Run, original: Action, actor: Actor) -> None:
     close(run, original, original, actor)
     data = {"step": original.step, "undoes": original.step}
     record.write_event(run, "undone_outside", actor, action=original, reason=TAKEN_BACK_OUTSIDE, data=data)
+
+
+def _keep_residual(run: Run, original: Action, undo: Action, actor: Actor) -> None:
+    definition = definitions.of_run(run)
+    promise = definition.tools[original.tool].compensate
+    if promise is None:
+        return
+    result = vault.unseal(definition.keys, bytes(undo.sealed_result)) if undo.sealed_result else None
+    left = plans.residual_of(promise, original.value_minor, result)
+    if left is None:
+        return
+    Effect.objects.filter(action=original).update(residual=left.kind, residual_minor=left.minor)
+    data = {"step": original.step, "residual": left.kind, "residual_minor": left.minor}
+    record.write_event(run, "residual_recorded", actor, action=original, data=data)
+
+
+def unsigned(run: Run) -> Effect | None:
+    """The first effect of which something stays that nobody has signed for yet."""
+    open_ones: TenantQuerySet[Effect] = run.effects.exclude(residual="").filter(signed_off_at=None)
+    return open_ones.select_related("action").order_by("id").first()
+
+
+def left_over(run: Run) -> bool:
+    """Whether something stays of what this run was to take back."""
+    return run.effects.exclude(residual="").exists()
+
+
+def sign_off(run: Run, effect: Effect, actor: Actor, reason: str) -> None:
+    """Somebody accepts what stays of an effect that was taken back."""
+    Effect.objects.filter(pk=effect.pk).update(signed_off_at=read_clock())
+    data = {"step": effect.step, "residual": effect.residual, "residual_minor": effect.residual_minor}
+    record.write_event(run, "residual_accepted", actor, action=effect.action, reason=reason, data=data)
+
+
+def give_up(run: Run, original: Action, actor: Actor, reason: str) -> None:
+    """Nobody takes this effect back any more: all of it stays, signed for, and the next one's turn comes."""
+    undo = of(original)
+    if undo is not None and undo.settled_at is None:
+        record.move_action(undo, "void", actor, run=run, kind="void", reason_code="not_applied")
+    if original.state == "succeeded":
+        record.move_action(original, "compensating", actor, run=run, kind="compensating")
+    if original.state == "compensating":
+        record.move_action(original, "compensation_held", actor, run=run, kind="compensation_held")
+    whole = {"residual": "whole", "residual_minor": original.value_minor}
+    Effect.objects.filter(action=original).update(signed_off_at=read_clock(), **whole)
+    record.write_event(
+        run, "undo_waived", actor, action=original, reason=reason, data={"step": original.step, **whole}
+    )  # fmt: skip
+
+
+def did_nothing(undo: Action) -> bool:
+    """Whether an undo ended and is proven to have changed nothing."""
+    return undo.state in NEVER_HAPPENED
 
 
 def hold(run: Run, original: Action, actor: Actor) -> None:
@@ -198,7 +284,21 @@ def hold(run: Run, original: Action, actor: Actor) -> None:
 
 
 def remaining(run: Run) -> list[Action]:
-    """What is still to be taken back or found out, the next one first.
+    """What is still to be taken back or found out, the next one first."""
+    return [action for action in in_order(run) if _is_open(action)]
+
+
+def _is_open(action: Action) -> bool:
+    effect: Effect | None = getattr(action, "proven", None)
+    if effect is None:
+        return action.settled_at is None
+    open_end = action.settled_at is None and action.role == "call"
+    stands = effect.compensated_by_id is None and effect.signed_off_at is None
+    return open_end or (action.state in EFFECT_STANDS and stands)
+
+
+def in_order(run: Run) -> list[Action]:
+    """Every effect of a run and every write that may be one, in the order in which a rollback takes them back.
 
     In the reverse order of their proofs, unless the manifest's `compensation_order` names tools: those come first, in
     the order given there. An unsettled write has its place among them, for it may turn out to be an effect.
@@ -206,14 +306,15 @@ def remaining(run: Run) -> list[Action]:
     order = definitions.of_run(run).manifest.compensation_order
     undoing = run.effects.exclude(compensated_by=None).values("compensated_by")
     calls = run.actions.filter(effect="write").exclude(role="undo").exclude(pk__in=undoing)
-    open_ones = calls.filter(OPEN_EFFECT | Q(settled_at__isnull=True, role="call")).select_related("proven")
+    maybe = Q(settled_at__isnull=True, role="call")
+    found = calls.filter(Q(proven__isnull=False) | maybe).select_related("proven")
 
     def place(action: Action) -> tuple[int, int]:
         rank = order.index(action.tool) if action.tool in order else len(order)
         effect = getattr(action, "proven", None)
         return rank, -(effect.pk if effect else action.pk).int
 
-    return sorted(open_ones, key=place)
+    return sorted(found, key=place)
 
 
 def undone(run: Run) -> list[str]:

@@ -18,12 +18,19 @@ from runs.querysets import TenantQuerySet, TransactionId, database_now
 # What a person can be granted on a tenant; which role holds which stands in recovery/permissions.py (SECURITY 2).
 ABILITIES = (
     "view", "claim", "comment", "reconcile", "retry", "resume", "cancel", "audit", "administer",
-    "approve", "attest", "compensate", "replay", "stop", "stop_run", "top_up", "circuit",
+    "approve", "attest", "compensate", "replay", "stop", "stop_run", "top_up", "circuit", "waive",
 )  # fmt: skip
 
 
 WITHOUT_EFFECT = ("rejected", "refused_permanent", "void", "compensated")
 """Ends of a call after which nothing of it stands in the world."""
+NEVER_HAPPENED = ("rejected", "refused_permanent", "void")
+"""Ends of a call that is proven to have changed nothing."""
+STANDING = (Q(compensated_by=None) | ~Q(residual="")) & ~Q(action__role="undo")
+"""Effects that stand in the world, whole or in part; an undo is no effect of its own."""
+RESIDUALS = ("", "fee", "part", "untold", "whole")
+"""What stays of an effect that was to be taken back: nothing; the declared cost of the undo; what the undo's answer
+did not give back; an answer that does not say how much; or all of it, for nobody takes it back."""
 
 
 def _one_of(field: str, values: tuple[str, ...] | dict[str, object], name: str) -> models.CheckConstraint:
@@ -182,6 +189,7 @@ class Run(TenantRow):
     open_turn = models.JSONField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     topped_up = models.CharField(max_length=40, default="", db_default="", blank=True)
+    approved_plan = models.CharField(max_length=64, default="", db_default="", blank=True)
     recoveries = models.IntegerField(default=0, db_default=0)
     origin = models.CharField(max_length=10, default="boundary", db_default="boundary")
 
@@ -280,7 +288,9 @@ class Action(TenantRow):
                 name="one_unsettled_write_per_meaning",
             ),
             models.UniqueConstraint(
-                fields=["tenant", "parent"], condition=Q(role="undo"), name="one_undo_per_effect"
+                fields=["tenant", "parent"],
+                condition=Q(role="undo") & ~Q(state__in=(*NEVER_HAPPENED, "conflict")),
+                name="one_undo_per_effect",
             ),
             models.UniqueConstraint(
                 fields=["tenant", "tool", "business_key"],
@@ -355,8 +365,11 @@ class Evidence(TenantRow):
 
 
 class Effect(TenantRow):
-    """A proven change in the world. `compensated_by` is the undo that took it back, or its own call where that was
-    done outside."""
+    """A proven change in the world.
+
+    `compensated_by` is the undo that took it back, or its own call where that was done outside. `residual` is what
+    stays of it after its undo, `residual_minor` how much where that is known; a person signs for it (F142).
+    """
 
     run = models.ForeignKey(
         Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False
@@ -379,6 +392,9 @@ class Effect(TenantRow):
         db_constraint=False,
         db_index=False,
     )
+    residual = models.CharField(max_length=10, default="", db_default="", blank=True)
+    residual_minor = models.BigIntegerField(null=True, blank=True)
+    signed_off_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         indexes = [
@@ -386,7 +402,8 @@ class Effect(TenantRow):
             models.Index(fields=["tenant", "external_id"], name="effect_by_remote_id", condition=~Q(external_id="")),
         ]
         constraints = [
-            _one_of("proven_by", ("response", "probe", "callback", "late_report", "person"), "effect_has_proof")
+            _one_of("proven_by", ("response", "probe", "callback", "late_report", "person"), "effect_has_proof"),
+            _one_of("residual", RESIDUALS, "effect_residual_known"),
         ]
 
 

@@ -86,7 +86,8 @@ RUN: Moves = {
 ACTION: Moves = {
     "proposed": ("rejected", "awaiting_approval", "permitted", "held", "void"),
     "awaiting_approval": ("approved", "rejected", "void"),
-    "approved": ("permitted", "rejected", "held", "void"),
+    # An undo goes back to be approved again where the plan that it was approved in has changed.
+    "approved": ("permitted", "awaiting_approval", "rejected", "held", "void"),
     "permitted": (
         "succeeded",
         "refused_transient",

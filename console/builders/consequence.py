@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from console import looks
 from console.builders import words
 from console.builders.record import answer_of
 from console.builders.task import Seen
 from console.looks import Look
 from recovery.rules import policy
-from recovery.rules.authority import counts_alone
-from recovery.rules.policy import Verb
+from recovery.rules.authority import counts_alone, discarded_by_two, replayed_by_two, waived_by_two
+from recovery.rules.policy import Situation, Verb
 from runs.models import Action
 
 BUTTONS = {
@@ -23,6 +25,7 @@ BUTTONS = {
     "resume": "Let the run go on now",
     "attest": "Attest now",
     "compensate": "Undo it now",
+    "waive": "Accept what stays",
     "cancel": "Cancel the run now",
     "request_input": "Make the link",
     "provide_input": "Answer for the requester",
@@ -45,6 +48,7 @@ _WORST = {
     "reopen": ("A colleague looks once more at what was right.", "idle"),
     "attest": ("The statement is wrong and counts. A later look-up that contradicts it opens a task.", "warn"),
     "compensate": ("An undo fails or is unknown: the run stops there, and names what is left.", "warn"),
+    "waive": ("It could have been taken back after all: from here on nothing tries to.", "warn"),
 }
 _AGREE = {
     "reconcile": "Nobody. A read needs no second person.",
@@ -57,7 +61,10 @@ _AGREE = {
     "resume": "Nobody. Every call is settled.",
     "attest": "A second person, who confirms it.",
     "attest_alone": "Nobody. The amount is below the threshold of this workflow.",
-    "compensate": "A second person for each undo above the threshold of this workflow.",
+    "compensate": "Nobody. No undo of this plan, nor their sum, is above the threshold of this workflow.",
+    "compensate_by_two": "A second person, for exactly this plan. A plan that changes is asked for anew.",
+    "waive": "Nobody. What stays is below the threshold of this workflow.",
+    "by_two": "A second person. Nothing is done before that.",
     "cancel": "Nobody. Stopping is always allowed.",
     "request_input": "The requester, by answering.",
     "provide_input": "Nobody for the answer. The new call meets every check, and an approval where one is needed.",
@@ -79,6 +86,9 @@ _CHAIN = {
     "attest": ("A second person confirms", "It counts as evidence"),
     "attest_alone": ("It counts as evidence",),
     "compensate": ("Each effect is undone", "Each undo is proven or not"),
+    "compensate_by_two": ("A second person approves the plan", "Each effect is undone", "Each undo is proven or not"),
+    "waive": ("What stays is in the record",),
+    "by_two": ("A second person agrees", "It is carried out"),
     "cancel": ("The run ends",),
     "request_input": ("The requester answers", "The agent proposes a new call"),
     "provide_input": ("The agent proposes a new call",),
@@ -94,8 +104,20 @@ def said(seen: Seen, verb: Verb) -> str:
     """The verb by what it comes to: a word that counts at once, and a second word on a statement, send no call."""
     if seen.panel.statement is not None and verb.name in ("approve", "reject"):
         return {"approve": "confirm", "reject": "doubt"}[verb.name]
-    alone = verb.name == "attest" and counts_alone(seen.panel.situation)
-    return "attest_alone" if alone else verb.name
+    at = seen.panel.situation
+    if verb.name == "attest":
+        return "attest_alone" if counts_alone(at) else "attest"
+    if verb.name == "compensate":
+        return "compensate_by_two" if seen.panel.plan.needs_approval else "compensate"
+    by_two = _BY_TWO.get(verb.name)
+    return "by_two" if by_two is not None and by_two(at) else verb.name
+
+
+_BY_TWO: dict[str, Callable[[Situation], bool]] = {
+    "waive": waived_by_two,
+    "replay": replayed_by_two,
+    "discard": discarded_by_two,
+}
 
 
 def worst(seen: Seen, verb: Verb) -> tuple[str, str]:

@@ -28,6 +28,7 @@ _INTRO = {
     "assign": "Steadyhand sends nothing. The task gets another owner, with your words and the facts below.",
     "snooze": "Steadyhand sends nothing. What goes on by itself goes on; the task sleeps, and your claim ends.",
     "reopen": "Steadyhand sends nothing. The task stands in the queue again, with a new clock.",
+    "waive": "Steadyhand sends nothing. What stays is recorded, with your name and reason.",
     "cancel": "Steadyhand sends nothing. What was not dispatched is stopped.",
 }
 

@@ -88,6 +88,13 @@ def compensate(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
 
 @sheet_or_send
 @access.acts
+def waive(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Accept what stays of an effect that was to be undone."""
+    return _confirmed(request, task_id, "waive", decisions.waive)
+
+
+@sheet_or_send
+@access.acts
 def retry(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
     """Let exactly the same call be sent again."""
     return _confirmed(request, task_id, "retry", decisions.retry)

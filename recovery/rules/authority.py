@@ -32,6 +32,7 @@ def concerns(at: Situation, name: str) -> bool:
         "request_input": bool(at.question),
         "provide_input": bool(at.question),
         "compensate": at.rolling_back or at.undoable > 0 or could_undo,
+        "waive": bool(at.waivable) or at.rolling_back,
     }.get(name, True)
 
 
@@ -78,8 +79,12 @@ def _second_word(at: Situation) -> Verb:
 
 def _confirm(at: Situation) -> Verb:
     if at.attester:
-        return blocked("approve", "four_eyes", "you attested it yourself; somebody else confirms it.")
-    return allowed("approve", "attest", f"{at.attested}. Your word makes it two, and then it counts.")
+        own = "attested it" if at.asked_verb == "attest" else "asked for it"
+        return blocked("approve", "four_eyes", f"you {own} yourself; somebody else confirms it.")
+    if at.asked_void:
+        return blocked("approve", "attest", at.asked_void)
+    counts = "it counts" if at.asked_verb == "attest" else "it is done"
+    return allowed("approve", "attest", f"{at.attested}. Your word makes it two, and then {counts}.")
 
 
 def reject(at: Situation) -> Verb:
@@ -120,19 +125,36 @@ def replay(at: Situation) -> Verb:
     answer = decide(at.evidence._replace(attempts_left=True, gate="open"))
     if answer.action is not Action.RETRY:
         return blocked("replay", answer.rule, "one more try would not be safe, or not be permitted, now.")
-    if at.over_threshold:
-        return blocked("replay", answer.rule, "the amount is above the threshold; a second person has to agree.")
-    return allowed("replay", answer.rule, "One more try of exactly this call, under its own identity.")
+    if at.attested:
+        return blocked("replay", "attest", f"{at.attested}; it waits for a second person.")
+    sentence = "One more try of exactly this call, under its own identity"
+    if replayed_by_two(at):
+        return allowed("replay", answer.rule, f"{sentence}; above the threshold, once a second person agrees.")
+    return allowed("replay", answer.rule, f"{sentence}.")
+
+
+def replayed_by_two(at: Situation) -> bool:
+    """Whether one more try moves more than one person may decide (DECISIONS 1)."""
+    return at.over_threshold
 
 
 def discard(at: Situation) -> Verb:
     bar = barred(at, "discard") or _letter(at, "discard")
     if bar is not None:
         return bar
-    write = at.evidence is not None and at.evidence.effect == "write"
-    if at.evidence is not None and write and not at.settled and not surely_nothing(at.evidence):
-        return blocked("discard", "9h", "its effect is unknown; it may not be given up on one person's word.")
+    if at.attested:
+        return blocked("discard", "attest", f"{at.attested}; it waits for a second person.")
+    if discarded_by_two(at):
+        sentence = "Sends nothing more of this call, once a second person agrees. What is unknown stays a question."
+        return allowed("discard", "9h", sentence)
     return allowed("discard", "letter", "Gives this call up for good. Nothing more is sent, and the record stays.")
+
+
+def discarded_by_two(at: Situation) -> bool:
+    """Whether an effect of this run is unknown: a letter beside it is not given up on one person's word."""
+    write = at.evidence is not None and at.evidence.effect == "write" and not at.settled
+    own = write and at.evidence is not None and not surely_nothing(at.evidence)
+    return own or at.doubtful > 0
 
 
 def _letter(at: Situation, name: str) -> Verb | None:
@@ -186,4 +208,25 @@ def compensate(at: Situation) -> Verb:
     if not at.undoable:
         return blocked("compensate", "6a", "nothing is proven that could be undone.")
     proven = "1 proven effect" if at.undoable == 1 else f"{at.undoable} proven effects"
-    return allowed("compensate", "6e", f"Undoes {proven}, the latest first; each undo is proven before the next.")
+    sentence = f"Undoes {proven}, the latest first; each undo is proven before the next."
+    return allowed("compensate", "6e", f"{sentence} {at.plan_words}".rstrip())
+
+
+def waive(at: Situation) -> Verb:
+    bar = barred(at, "waive")
+    if bar is not None:
+        return bar
+    if at.attested:
+        return blocked("waive", "attest", f"{at.attested}; it waits for a second person.")
+    if not at.waivable:
+        return blocked("waive", "I15", at.waive_bar)
+    if at.waivable == "undo":
+        sentence = "The effect stays and is listed; the next undo begins. It takes a second person."
+        return allowed("waive", "I15", sentence)
+    second = " It takes a second person." if waived_by_two(at) else ""
+    return allowed("waive", "F142", f"You accept what the undo left of it; then the run may end.{second}")
+
+
+def waived_by_two(at: Situation) -> bool:
+    """Whether what would be accepted is too much for one: a whole effect always, a rest above the threshold."""
+    return at.waivable == "undo" or at.rest_over

@@ -11,6 +11,8 @@ _REVIEW = "Your request is under review. We will confirm as soon as we are certa
 _CHANGE = "We need something from you before we can go on."
 _REFUSED = "We could not do this."
 _TAKEN_BACK = "What had been done was taken back."
+_TAKEN_BACK_IN_PART = "What had been done was taken back only in part; we will tell you what remains."
+_NOT_TAKEN_BACK = "What had been done could not be taken back; we will tell you what remains."
 
 _CUSTOMER: dict[str, str] = {
     "provider_rate_limited": "The service is busy. We will try again shortly.",
@@ -60,6 +62,7 @@ TITLES: dict[str, str] = {
     "partial_effect": "Only part of it happened",
     "compensation_failed": "An undo failed or its outcome is unknown",
     "compensation_required": "An effect waits to be undone",
+    "residual_unsigned": "An undo left a rest that somebody has to accept",
     "retry_exhausted": "All tries are used up",
     "deadline_exceeded": "The deadline has passed",
     "budget_exhausted": "A budget is used up",
@@ -96,6 +99,7 @@ TITLES: dict[str, str] = {
     "unexpected_redirect": "The provider pointed somewhere else",
     "remote_operation_failed": "The provider accepted the work and reports that it failed",
     "not_applied": "Proven not applied",
+    "partly_compensated": "Taken back in part",
     "precondition_failed": "What the call relies on has changed",
     "cancelled_by_user": "Cancelled, nothing was changed",
     "cancelled_with_effects": "Cancelled, effects exist",
@@ -192,6 +196,12 @@ def taken_back(reason: str) -> str:
         return _TAKEN_BACK
     said = "Your request was cancelled." if reason == "cancelled_by_user" else customer_message(reason)
     return f"{said} {_TAKEN_BACK}"
+
+
+def left_over(*, cancelled: bool, something_undone: bool) -> str:
+    """What the customer of a run is told of which a part stays that was to be taken back (F142)."""
+    ended = _BY_OUTCOME[Outcome.CANCELLED] if cancelled else _REFUSED
+    return f"{ended} {_TAKEN_BACK_IN_PART if something_undone else _NOT_TAKEN_BACK}"
 
 
 def title(reason: str) -> str:

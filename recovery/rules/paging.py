@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNKNOWN = ("external_outcome_unknown", "partial_effect", "conflicting_evidence", "duplicate_effect")
-WAITS_FOR_A_DECISION = ("approval_required", "external_outcome_resolved", "compensation_required", "not_compensable")
+WAITS_FOR_A_DECISION = (
+    "approval_required", "external_outcome_resolved", "compensation_required", "not_compensable", "residual_unsigned",
+)  # fmt: skip
 UNDO_FAILED = ("compensation_failed",)
 
 

@@ -152,6 +152,8 @@ def _resume(at: Situation) -> Verb:
         return blocked("resume", "stop", f"{at.stopped}; it is lifted first.")
     if at.outside:
         return blocked("resume", "run", "no agent works on this: it was found in another system.")
+    if at.rolling_back and at.undo_again and not at.attested:
+        return allowed("resume", "I15", _again_sentence(at.undo_again))
     if at.rolling_back:
         return blocked("resume", "run", "the run is being undone; it does not go on forward.")
     if at.open_calls == 1 and at.evidence is not None and not at.settled and surely_nothing(at.evidence):
@@ -161,6 +163,11 @@ def _resume(at: Situation) -> Verb:
     if at.ceiling is not None:
         return blocked("resume", "I8", f"a ceiling is reached: {at.ceiling.replace('_', ' ')}.")
     return allowed("resume", "I5", "Every call is settled; the agent may go on from the last proven state.")
+
+
+def _again_sentence(left: int) -> str:
+    more = f", and then the other {left - 1}" if left > 1 else ""
+    return f"It is proven that this undo did nothing. It is ordered anew{more}; what is undone is not repeated."
 
 
 def _cancel(at: Situation) -> Verb:
@@ -191,6 +198,7 @@ ACTING = {
     "resume": _resume,
     "attest": authority.attest,
     "compensate": authority.compensate,
+    "waive": authority.waive,
     "discard": authority.discard,
     "request_input": desk.request_input,
     "provide_input": desk.provide_input,

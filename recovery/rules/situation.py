@@ -22,6 +22,7 @@ LABELS = {
     "resume": "Let the run go on",
     "attest": "Attest what happened",
     "compensate": "Undo what was done",
+    "waive": "Accept what stays",
     "discard": "Discard the dead letter",
     "cancel": "Cancel the run",
     "request_input": "Ask the requester",
@@ -61,11 +62,15 @@ class Situation:
     in_flight, held    whether the call is out, or stands still until somebody acts.
     decided         who approved or rejected the call already; `requester` whether this person asked for the run,
                     `approve_until` when the wait for an approval ends.
-    attested        the statement that waits for a second person's word, `attester` whether it is this person's own.
+    attested        what waits for a second person's word, said or asked for by `asked_verb`; `attester` whether it is
+                    this person's own, `asked_void` why it can no longer be agreed to, in a sentence.
     fired           the ceiling that stopped the run, `topped_up` the one that was raised before, if any.
     letter          the state of the dead letter behind the task.
     stopped         the switch that would stop this run again, who set it and why; empty where none stands.
-    rolling_back    whether undoing was ordered before.
+    rolling_back    whether undoing was ordered before, `undo_again` how many effects are left if it is taken up
+                    again.
+    waivable        what may be accepted here: "undo" that an effect stays whole, "residual" what an undo left of it;
+                    `waive_bar` why nothing may, `rest_over` whether it is more than one person may accept.
     by_hand         whether the system of this call is one that no request reaches (connector kind manual).
     outside         whether the task is about what happened outside: no agent works on its run.
     undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.
@@ -100,10 +105,17 @@ class Situation:
     approve_until: datetime | None = None
     attested: str = ""
     attester: bool = False
+    asked_verb: str = "attest"
+    asked_void: str = ""
     fired: Ceiling | None = None
     topped_up: str = ""
     letter: str = ""
     rolling_back: bool = False
+    undo_again: int = 0
+    waivable: str = ""
+    waive_bar: str = ""
+    rest_over: bool = False
+    plan_words: str = ""
     undoable: int = 0
     doubtful: int = 0
     stopped: str = ""

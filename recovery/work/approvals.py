@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from recovery import escalation, settle, tasks
+from collections.abc import Callable
+
+from recovery import escalation, planning, settle, tasks
 from recovery.panel import Panel
 from recovery.rules import messages
-from recovery.work import attestations, orders
+from recovery.work import attestations, orders, second, steering, waivers
 from recovery.work.wishes import Done, Order, Unusable
 from runs import definitions, record
 from runs.models import Action, Run
@@ -18,13 +20,23 @@ REVIEW = "review"
 """What stands in the place of the field at fault where a person refused the call, with the code if one was chosen."""
 
 
+CONFIRM: dict[str, Callable[[Panel, Order, Actor], Done]] = {
+    "attest": attestations.confirm,
+    "waive": waivers.confirm,
+    "replay": steering.confirm_replay,
+    "discard": steering.confirm_discard,
+}
+"""What a second person's word carries out, by the verb that asked for it."""
+
+
 def approve(seen: Panel, order: Order, actor: Actor) -> Done:
     """Free exactly this call; it is sent when its agent proposes it again, or by the worker that sends it itself."""
     action = seen.call
     if seen.statement is not None:
-        return attestations.confirm(seen, order, actor)
+        return CONFIRM[seen.statement.verb](seen, order, actor)
     if not seen.situation.awaiting_approval:
         return _second_word(seen, action, actor)
+    plan = _agree_to_plan(seen.run) if action.role == "undo" else {}
     record.move_action(
         action, "approved", actor, run=seen.run, kind="approved", reason=order.reason,
         reason_code=None, approved_at=read_clock(), due_at=None,
@@ -32,20 +44,31 @@ def approve(seen: Panel, order: Order, actor: Actor) -> Done:
     escalation.close(seen.task, actor=actor, resolution=f"{order.by} approved it.")
     settle.refresh_run(seen.run, actor)
     orders.send_now(seen.run, action, actor=actor, ring=tasks.ring)
+    if plan:
+        return Done("Approved: exactly this plan may be carried out.", {**bound_to(action), **plan})
     return Done("Approved. Exactly this call may be sent.", bound_to(action))
+
+
+def _agree_to_plan(run: Run) -> dict[str, object]:
+    """An undo is approved with the plan that it stands in: the others of the plan need no further word (F143)."""
+    agreed = planning.of_run(run).hash
+    Run.objects.filter(pk=run.pk).update(approved_plan=agreed)
+    run.refresh_from_db()
+    return {"plan": agreed}
 
 
 def reject(seen: Panel, order: Order, actor: Actor) -> Done:
     """End the call. Its agent is told that it is not permitted, with the reviewer's code where one was chosen."""
     action = seen.call
     if seen.statement is not None:
-        return attestations.decline(seen, order, actor)
+        return second.decline(seen, order, actor)
     _check_code(seen.run, action, order.code)
     record.move_action(
         action, "rejected", actor, run=seen.run, kind="rejected", reason=order.reason, reason_code="policy_denied",
         error_field=f"{REVIEW}.{order.code}" if order.code else REVIEW,
     )  # fmt: skip
     if action.role == "undo":
+        Run.objects.filter(pk=seen.run.pk).update(approved_plan="")
         _stop_rollback(seen.run, action, actor)
     else:
         escalation.close(seen.task, actor=actor, resolution=f"{order.by} rejected it.")

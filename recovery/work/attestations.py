@@ -7,19 +7,16 @@ What was confirmed is evidence like any other, and the weakest: a later look may
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from recovery import settle
-from recovery.models import HumanTask
 from recovery.panel import Panel
 from recovery.rules.authority import counts_alone
 from recovery.statements import VERDICTS, WORDS
-from recovery.work.wishes import CLAIM_MINUTES, Done, Order, Unusable
+from recovery.work import second
+from recovery.work.wishes import Done, Order, Unusable
 from runs import record, redact
 from runs.models import Action
 from runs.querysets import read_clock
 from runs.record import Actor
-from runs.states import advance
 
 STRENGTH = 2
 LONGEST_REFERENCE = 200
@@ -35,9 +32,7 @@ def attest(seen: Panel, order: Order, actor: Actor) -> Done:
     if counts_alone(seen.situation):
         _count(seen, order.outcome, reference, str(order.by), f"{order.by} attests: {WORDS[order.outcome]}.", actor)
         return Done(f"Recorded: {WORDS[order.outcome]}.")
-    if seen.task.state != "claimed":
-        advance(seen.task, machine="task", to="claimed", claimed_by=order.by, claimed_until=None)
-    advance(seen.task, machine="task", to="awaiting_approval", claimed_by=order.by, claimed_until=None)
+    second.wait(seen.task, order)
     kept: dict[str, object] = {"attested": {"outcome": order.outcome, "reference": reference}}
     return Done("Recorded. It counts once a second person has confirmed it.", kept)
 
@@ -46,7 +41,7 @@ def confirm(seen: Panel, order: Order, actor: Actor) -> Done:
     """The second word: the statement becomes evidence, and the table says what follows from it."""
     said = seen.statement
     assert said is not None  # noqa: S101  (policy: a statement waits)
-    _give_back(seen.task)
+    second.give_back(seen.task)
     _count(seen, said.outcome, said.reference, str(said.by), f"{said}; {order.by} confirms it.", actor)
     return Done(f"Confirmed: {WORDS[said.outcome]}.")
 
@@ -61,14 +56,3 @@ def _count(seen: Panel, outcome: str, reference: str, source: str, fact: str, ac
     Action.objects.filter(pk=action.pk).update(verdict=verdict)
     action.refresh_from_db()
     settle.settle(seen.run, action, actor)
-
-
-def decline(seen: Panel, order: Order, actor: Actor) -> Done:
-    """The second person does not confirm it: the task goes back to whoever attested, and nothing counts."""
-    _give_back(seen.task)
-    return Done("Not confirmed; the statement counts for nothing.")
-
-
-def _give_back(task: HumanTask) -> None:
-    """To the one who attested, as a claim that decays like any other."""
-    advance(task, machine="task", to="claimed", claimed_until=read_clock() + timedelta(minutes=CLAIM_MINUTES))

@@ -1,14 +1,15 @@
-"""What a person does with a dead letter: one more try under the same identity, or an end with a reason."""
+"""What people do with a dead letter: one more try under the same identity, or an end with a reason."""
 
 from __future__ import annotations
 
 from recovery import case as cases
 from recovery import escalation, letters, settle
 from recovery.models import DeadLetter
-from recovery.rules import policy
+from recovery.rules import policy, scope
 from recovery.rules.decide import Action as Answer
 from recovery.rules.decide import NextAction
-from runs import record
+from recovery.work import stops
+from runs import definitions, record, vault
 from runs.models import Action, Person
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -27,6 +28,7 @@ def replay(letter: DeadLetter, *, by: Person, actor: Actor) -> DeadLetter:
     letter = DeadLetter.objects.select_related("run", "action").get(pk=letter.pk)
     if letter.state in letters.REPLAYED:
         return letter
+    _check(letter)
     answer = after_replay(letter)
     if letter.state in letters.ENDED or answer.action is not Answer.RETRY:
         raise NotNow(f"It cannot be sent again now: {answer.reason.replace('_', ' ')}.")
@@ -40,8 +42,27 @@ def replay(letter: DeadLetter, *, by: Person, actor: Actor) -> DeadLetter:
     return letter
 
 
-def discard(letter: DeadLetter, *, by: Person, actor: Actor, reason: str) -> DeadLetter:
-    """Give the call up for good, only where nothing happened: what is unknown is not given up. Raises NotNow."""
+def _check(letter: DeadLetter) -> None:
+    """What is replayed is the recorded call, authorized as of today; a bare payload is none (F158). Raises NotNow."""
+    run, action = letter.run, letter.action
+    kept = (letter.identity, letter.request.get("tool"), letter.request.get("arguments_hash"))
+    if kept != (action.action_id, action.tool, action.arguments_hash):
+        raise NotNow("The letter does not hold the call that it is about; it can only be discarded.")
+    definition = definitions.of_run(run)
+    tool = definition.tools[action.tool]
+    arguments = vault.unseal(definition.keys, bytes(action.sealed_arguments))
+    exceeded = scope.breach(run.scope, tool, arguments, read_clock)
+    if exceeded is not None:
+        raise NotNow(f"The run may not do this any more: {exceeded[1]}.")
+    if stops.for_call(run, tool) is not None:
+        raise NotNow("A stop switch stands before this call; it is lifted first.")
+
+
+def discard(letter: DeadLetter, *, by: Person, actor: Actor, reason: str, agreed: bool = False) -> DeadLetter:
+    """Give the call up: it is not sent again. The run is locked. Raises NotNow.
+
+    `agreed`: a second person agrees. Only then may its effect be unknown; the question what happened stays open.
+    """
     letter = DeadLetter.objects.select_related("run", "action").get(pk=letter.pk)
     if letter.state == "discarded":
         return letter
@@ -49,16 +70,28 @@ def discard(letter: DeadLetter, *, by: Person, actor: Actor, reason: str) -> Dea
         raise NotNow("A replay of it is under way." if letter.state in letters.REPLAYED else "It has recovered.")
     case = cases.read(letter.run, letter.action)
     settled = letter.action.settled_at is not None
-    if not (settled or letter.action.effect == "read" or policy.surely_nothing(case.evidence)):
-        raise NotNow("It is not known whether it took effect; that has to be settled first.")
+    nothing = settled or letter.action.effect == "read" or policy.surely_nothing(case.evidence)
+    if not nothing and not agreed:
+        raise NotNow("It is not known whether it took effect; giving it up takes a second person.")
     before = letter.state
     advance(letter, machine="dead_letter", to="discarded", owner=by, ended_at=read_clock())
     _note(letter, "dead_letter_discarded", before, actor, reason)
+    if not nothing:
+        _ask_what_happened(letter, actor)
+        return letter
     if letter.action.settled_at is None:
         record.move_action(letter.action, "void", actor, run=letter.run, kind="void", reason_code="not_applied")
     escalation.resolve_tasks(letter.run, action=letter.action, actor=actor, resolution=f"{by} discarded it: {reason}")
     settle.refresh_run(letter.run, actor)
     return letter
+
+
+def _ask_what_happened(letter: DeadLetter, actor: Actor) -> None:
+    """An unknown write is never closed (I5): its letter ends, and its task asks for its outcome from now on."""
+    run, action, unknown = letter.run, letter.action, "external_outcome_unknown"
+    record.move_action(action, action.state, actor, run=run, kind="letter_given_up", reason_code=unknown)
+    escalation.open_task(run, unknown, action=action, actor=actor)
+    settle.refresh_run(run, actor)
 
 
 def after_replay(letter: DeadLetter) -> NextAction:

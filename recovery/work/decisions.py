@@ -16,7 +16,18 @@ from recovery.models import Decision, HumanTask
 from recovery.panel import Panel
 from recovery.rules import policy
 from recovery.rules.decide import TABLE_VERSION
-from recovery.work import approvals, attestations, ceilings, desk, handing, inputs, nudges, snoozing, steering
+from recovery.work import (
+    approvals,
+    attestations,
+    ceilings,
+    desk,
+    handing,
+    inputs,
+    nudges,
+    snoozing,
+    steering,
+    waivers,
+)
 from recovery.work.wishes import Done, NoSuchTask, Order, Overtaken, ReasonMissing, Refused, Unusable
 from runs import record, redact, wall
 from runs.models import Person
@@ -87,6 +98,11 @@ def attest(order: Order) -> Decision:
 def compensate(order: Order) -> Decision:
     """Undo what the run did, in reverse order."""
     return _decide("compensate", order, steering.compensate)
+
+
+def waive(order: Order) -> Decision:
+    """Accept what stays of an effect that was to be undone; too much for one, it waits for a second person."""
+    return _decide("waive", order, waivers.waive)
 
 
 def cancel(order: Order) -> Decision:
@@ -231,9 +247,15 @@ def _write(verb: str, order: Order, seen: Panel, state: str, done: Done) -> Deci
         reason=redact.clean_text(order.reason),
         rule=answer.rule,
         table_version=TABLE_VERSION,
-        evidence_hash=seen.evidence_hash,
-        snapshot={**(seen.case.snapshot() if seen.case else {"run_state": seen.run.state}), **done.kept},
+        evidence_hash=seen.facts_hash,
+        snapshot={**_facts(seen), **done.kept},
         state=state,
         result=done.words,
         ended_at=read_clock() if state == "done" else None,
     )
+
+
+def _facts(seen: Panel) -> dict[str, object]:
+    """What the decision rests on: the evidence, and the plan of what would be undone."""
+    facts: dict[str, object] = seen.case.snapshot() if seen.case else {"run_state": seen.run.state}
+    return {**facts, "plan": seen.plan_hash} if seen.plan.lines else facts

@@ -172,7 +172,8 @@ def act_on_due(run: Run, action: Action, ring: nudges.Ring) -> None:
     if answer.action is Answer.PROBE or action.state == "succeeded":
         orders.order_look(action, actor=TIMER, ring=ring)
     elif answer.action is Answer.RETRY:
-        if orders.send_now(run, action, actor=TIMER, ring=ring) is None:
+        # What a dead worker still holds stays due until its order is closed: nothing else would send it again (F007).
+        if orders.send_now(run, action, actor=TIMER, ring=ring) is None and orders.under_way_since(action) is None:
             _announce(run, action)
     else:
         settle.settle(run, action, TIMER)

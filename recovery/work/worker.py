@@ -169,7 +169,8 @@ def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None
     _end(decision, "refused", sentence)
     data = {"verb": decision.verb, "decision": str(decision.pk)}
     record.write_event(run, "refused", _actor(decision), action=action, reason=sentence, data=data)
-    if decision.verb != "trial" and action.settled_at is None and action.state not in ("permitted", "held"):
+    rests = action.settled_at is not None or action.state in ("permitted", "held", "awaiting_approval")
+    if decision.verb != "trial" and not rests:
         settle.settle(run, action, TIMER)
 
 

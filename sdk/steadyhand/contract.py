@@ -49,10 +49,11 @@ _REASONS: dict[Outcome, str] = {
     "retry_exhausted turn_budget_exhausted tool_call_budget_exhausted token_budget_exhausted cost_budget_exhausted "
     "time_budget_exhausted budget_exhausted deadline_exceeded usage_unmeasured no_progress_loop approval_required "
     "approval_expired input_deadline_passed credentials_invalid credentials_revoked idempotency_key_conflict "
-    "postcondition_unproven definition_changed stopped_by_operator unadmitted_effect effects_unlisted",
+    "postcondition_unproven definition_changed stopped_by_operator unadmitted_effect effects_unlisted "
+    "residual_unsigned",
     Outcome.FATAL: "invalid_tool_result invalid_arguments truncated_arguments unsupported_operation "
     "permission_denied policy_denied business_rule_violation resource_not_found unexpected_redirect "
-    "remote_operation_failed not_applied precondition_failed",
+    "remote_operation_failed not_applied precondition_failed partly_compensated",
     Outcome.CANCELLED: "cancelled_by_user cancelled_with_effects cancelled_effect_unknown",
 }
 

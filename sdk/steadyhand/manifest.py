@@ -174,12 +174,18 @@ class RateLimit(Part):
 
 
 class Compensate(Part):
-    """The registered undo. `arguments` maps the undo's fields to paths in the *recorded* result."""
+    """The registered undo. `arguments` maps the undo's fields to paths in the *recorded* result.
+
+    `cost_minor` is what taking back always costs; `returned` is the path in the undo's own result that says how much
+    came back, and then speaks in its place. `max_attempts` is the undo's own ceiling, not the run's.
+    """
 
     tool: Name
     arguments: dict[str, str] = Field(min_length=1, max_length=20)
     window_seconds: Seconds | None = None
     cost_minor: Minor = 0
+    returned: Path | None = None
+    max_attempts: Annotated[int, Field(strict=True, ge=1, le=20)] = 5
 
 
 class Review(Part):

@@ -26,6 +26,11 @@ def broken(tool: dict[str, Any]) -> list[Broken]:
             "proof look_final needs both reconcile bounds",
         ),
         (tool.get("compensate") and tool.get("irreversible"), ("irreversible",), "has a compensate: choose one"),
+        (
+            _dict(tool, "compensate").get("returned") and not tool.get("value_field"),
+            ("compensate", "returned"),
+            "says how much came back: declare the value_field that it is compared with",
+        ),
         (tool.get("value_field") and not currency, ("value_field",), "needs currency or currency_field beside it"),
         (effect == "read" and tool.get("compensate"), ("compensate",), "a read has nothing to compensate"),
         (effect == "write" and tool.get("fallback"), ("fallback",), "a write takes no fallback"),

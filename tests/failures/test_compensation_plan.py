@@ -13,8 +13,9 @@ from recovery import intake, planning, undos
 from recovery.connectors.base import Finding
 from recovery.models import Decision
 from recovery.rules.plans import Plan
-from recovery.work import decisions
+from recovery.work import decisions, worker
 from recovery.work.decisions import Overtaken, Refused
+from recovery.work.sweep import sweep
 from runs import wall
 from runs.ids import new_id
 from runs.models import Action, Effect, Event, Person, Run
@@ -532,7 +533,7 @@ def test_F018_a_worker_that_dies_between_the_proof_and_the_end_leaves_one_end(
     monkeypatch.setattr(undos, "close", close)
     for _ in range(6):
         advance_clock(minutes=2)
-        look(case)
+        sweep(ring=worker.execute)
     assert {one.key for one in sends.sent if one.tool == "refund"} == {case.action("refund").idempotency_key}
     assert kinds(case).count("failed") == 1
     assert stands(case) == [("pay", "done"), ("reserve", "done")]

@@ -16,7 +16,8 @@ from django.urls import reverse
 from console import looks
 from console.access import Visit
 from console.pages.common import Flash, Link
-from recovery.models import HumanTask
+from recovery.letters import ENDED
+from recovery.models import DeadLetter, HumanTask
 from runs.ids import parse_id
 from runs.models import Action, Circuit, Person, Run, Stop
 from runs.states import RUN_OPEN, TASK_OPEN
@@ -24,6 +25,7 @@ from runs.states import RUN_OPEN, TASK_OPEN
 CAP = 1000
 MOST_NAMED = 5
 QUEUE_KNOWS = ("view", "tenant", "open", "after")
+LETTERS_KNOW = ("view", "tenant", "before")
 RUNS_KNOW = ("q", "state", "outcome", "workflow", "tenant", "before")
 TASK_NUMBER = re.compile(r"[Tt]-(\d{1,15})")
 ACTION_ID = re.compile(r"[0-9a-f]{40}")
@@ -108,10 +110,12 @@ def stops_notice(visit: Visit, count: int) -> list[Flash]:
 
 
 def counts(visit: Visit) -> dict[str, int]:
-    """How many open tasks each tab holds, how many switches stand and circuits are not closed; in one statement."""
+    """How many open tasks each tab holds, how many switches stand, circuits are not closed and letters are open; in one
+    statement."""
     counted = {view.name: CappedCount(view.tasks(visit)) for view in QUEUE_VIEWS}
     counted["stops"] = CappedCount(standing_stops(visit))
     counted["circuits"] = CappedCount(Circuit.objects.filter(~Q(state="closed"), tenant_id__in=visit.scope))
+    counted["dead_letters"] = CappedCount(LetterFilter().rows(visit))
     row: dict[str, Any] = dict(Person.objects.filter(pk=visit.person.pk).values(**counted).get())
     return {name: count or 0 for name, count in row.items()}
 
@@ -180,3 +184,31 @@ def _named(text: str) -> Q:
     if ACTION_ID.fullmatch(text):
         ids += Action.objects.filter(action_id=text).values_list("run_id", flat=True)[:CAP]
     return Q(pk__in=ids) | Q(customer_ref=text) if ids else Q(customer_ref=text)
+
+
+@dataclass(frozen=True)
+class LetterFilter:
+    """The list of dead letters as its address says it. `before` is the id that the page begins under."""
+
+    ended: bool = False
+    before: uuid.UUID | None = None
+
+    @classmethod
+    def read(cls, asked: QueryDict) -> LetterFilter:
+        """Http404 for a view that does not exist, and for a page mark that is no id."""
+        view, mark = asked.get("view", ""), asked.get("before", "")
+        before = parse_id(mark) if mark else None
+        if view not in ("", "ended") or (mark and before is None):
+            raise Http404
+        return cls(view == "ended", before)
+
+    def rows(self, visit: Visit) -> QuerySet[DeadLetter]:
+        """Newest first."""
+        rows = DeadLetter.objects.filter(tenant_id__in=visit.scope)
+        rows = rows.filter(state__in=ENDED) if self.ended else rows.exclude(state__in=ENDED)
+        return (rows.filter(pk__lt=self.before) if self.before else rows).order_by("-pk")
+
+    def address(self, visit: Visit, **changes: object) -> str:
+        """The query string of this filter with some parts changed; a changed filter begins at its first page."""
+        kept = {"view": "ended" if self.ended else ""}
+        return query(tenant=visit.chosen.slug if visit.chosen else "", **{**kept, **changes})

@@ -44,6 +44,9 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
             filters.capped(counts["unknown"]),
             "unk",
         ),
+        RailItem(
+            "Dead letters", "archive", reverse("letters") + _only(slug), filters.capped(counts["dead_letters"]), "bad"
+        ),
         RailItem("Runs", "activity", runs + _only(slug)),
         RailItem("Circuits", "unplug", reverse("circuits") + _only(slug), filters.capped(counts["circuits"]), "bad"),
         RailItem("Stops", "octagon-pause", reverse("stops") + _only(slug), filters.capped(counts["stops"]), "bad"),

@@ -65,6 +65,9 @@ NOT_TOLD = Look("idle", "circle-minus", "Nothing to tell yet")
 ROLLED_BACK = Look("ok", "undo-2", "Rolled back")
 """A run that failed because all it had done was to be undone, and was: its end on the wire stays `failed`."""
 
+PARTLY_COMPENSATED = PARTLY.saying("Partly compensated")
+"""A run of which a part stays that was to be taken back: never green (F142)."""
+
 RUN = _table(
     planning=Look("idle", "circle-dashed", "Planning", solid=False),
     executing=Look("move", "refresh-cw", "Running"),
@@ -132,6 +135,19 @@ EFFECT = _table(
     skipped=Look("idle", "circle-minus", "Skipped"),
     settle_first=UNKNOWN.saying("Settle first"),
 )
+
+PLAN = _table(
+    done=COMPENSATED,
+    partly=PARTLY.saying("Partly compensated"),
+    waived=Look("warn", "circle-minus", "Given up"),
+    running=UNDOING,
+    approval=APPROVAL,
+    held=Look("warn", "circle-slash", "Undo stopped"),
+    settle_first=UNKNOWN.saying("Settle first"),
+    impossible=Look("warn", "ban", "Cannot be undone"),
+    remaining=PLANNED.saying("Remaining"),
+)
+"""Where a line of a plan stands; in the order in which its summary counts."""
 
 TASK = _table(
     open=Look("warn", "hand", "Open"),
@@ -259,6 +275,7 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "action": ACTION,
         "effect": EFFECT,
         "task": TASK,
+        "plan": PLAN,
         "attempt": ATTEMPT,
         "verdict": VERDICT,
         "decision": DECISION,
@@ -303,7 +320,7 @@ VERB_ICONS: Mapping[str, str] = MappingProxyType(
         "open": "arrow-right",
     }
 )
-DANGEROUS = frozenset({"cancel", "discard", "compensate", "set_stop", "hold_circuit"})
+DANGEROUS = frozenset({"cancel", "discard", "compensate", "waive", "set_stop", "hold_circuit"})
 """Verbs that end or undo something: their button is red."""
 
 

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
-from console.views import account, answer, circuits, decide, queue, runs, stops, tasks
+from console.views import account, answer, circuits, decide, letters, queue, runs, stops, tasks
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/live/", runs.rows, name="runs_live"),
     path("runs/<uuid:run_id>/", runs.run, name="run"),
     path("runs/<uuid:run_id>/live/", runs.region, name="run_live"),
+    path("letters/", letters.letters, name="letters"),
     path("stops/", stops.stops, name="stops"),
     path("stops/set/", stops.set_stop, name="set_stop"),
     path("stops/<uuid:stop_id>/lift/", stops.lift_stop, name="lift_stop"),

@@ -264,7 +264,7 @@ def _undoable(run: Run) -> int:
     if run.state not in RUN_OPEN:
         return 0
     tools = definitions.of_run(run).tools
-    standing = run.effects.filter(compensated_by=None).exclude(action__role="undo")
+    standing = run.effects.filter(compensated_by=None, signed_off_at=None).exclude(action__role="undo")
     names = standing.values_list("action__tool", flat=True)
     return sum(tools[name].compensate is not None for name in names if name in tools)
 

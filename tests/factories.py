@@ -269,6 +269,16 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "draft_reply": {"to": "jo@customers.example", "subject": "Your invoice", "body": "We have credited 120.00 EUR."},
     "void_credit": {"credit": "cr_1"},
 }
+LETTER: dict[str, Any] = {
+    "request": {"tool": "apply_credit", "step": "apply_credit", "arguments": {}, "arguments_hash": "0" * 64},
+    "attempts": [{"number": 1, "at": "2026-03-14T10:00:00+00:00", "layer": "agent", "observed": "transient_reject",
+                  "reason_code": "provider_unavailable", "status": 503, "latency_ms": 12}],
+    "completed_effects": [],
+    "failure_class": "retry_exhausted",
+    "next_action": "Replay it once.",
+    "owner_team": "support",
+}  # fmt: skip
+"""The least that a dead letter holds."""
 RESULTS: dict[str, dict[str, Any]] = {
     "load_invoice": {"invoice_id": INVOICE, "account": ACCOUNT},
     "apply_credit": {"credit_id": "cr_1", "amount_minor": AMOUNT},

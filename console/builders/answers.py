@@ -19,6 +19,7 @@ _CHANGED = {
     "partly": "Partly: only part of {what} is there",
     "yes": "Yes, proven: {what} exists once",
     "undone": "It did, and was undone",
+    "partly_undone": "It did, and was undone only in part",
     "no": "No",
 }
 
@@ -49,7 +50,7 @@ def _failed(panel: Panel, record: Record, action: Action | None) -> Answer:
     look = Look("idle", "timer", f"{action.tool}: {_lower(came_back(last).word)}{named}")
     amount = words.amount(action.value_minor, action.currency)
     sent = "permitted" if last.observed == "not_sent" else "sent"
-    tried = f"attempt {last.number} of {record.run.max_attempts}, {sent} {words.clock(last.dispatched_at)}"
+    tried = f"attempt {last.number} of {record.limit(action)}, {sent} {words.clock(last.dispatched_at)}"
     facts = ", ".join(filter(None, [amount, f"step `{action.step}`", tried]))
     return Answer("What failed", look, f"{facts}. The tool said: “{told(last)}”" if told(last) else f"{facts}.")
 

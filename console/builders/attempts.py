@@ -110,7 +110,7 @@ def _row(record: Record, action: Action, attempt: Attempt, worker: str) -> Attem
     return AttemptRow(
         tool=action.step,
         number=attempt.number,
-        limit=record.run.max_attempts,
+        limit=record.limit(action),
         look=came_back(attempt),
         layer=attempt.layer,
         worker=worker,
@@ -118,7 +118,7 @@ def _row(record: Record, action: Action, attempt: Attempt, worker: str) -> Attem
         next_at=at,
         dispatched_at=attempt.dispatched_at,
         latency_ms=attempt.latency_ms,
-        left=max(record.run.max_attempts - action.attempts, 0) if last and action.settled_at is None else None,
+        left=max(record.limit(action) - action.attempts, 0) if last and action.settled_at is None else None,
         note=f"asks for {words.lasting(asked)}" if asked else _note(attempt),
     )
 

@@ -9,7 +9,7 @@ from runs.models import Action, Attempt, Effect
 UNSETTLED = ("unknown", "ok_invalid")
 PROVEN_STATES = ("succeeded", "compensating", "compensation_held")
 CONFLICTS = ("conflicting_evidence", "duplicate_effect", "idempotency_key_conflict")
-RANK = ("conflict", "unknown", "partly", "yes", "undone", "no")
+RANK = ("conflict", "unknown", "partly", "partly_undone", "yes", "undone", "no")
 """Keys of looks.ANYTHING_CHANGED, the one that outweighs the others first."""
 
 
@@ -17,11 +17,13 @@ def of_action(at: str = "") -> Case:
     """What an action changed; `at` is the path to it ("action__" from a task)."""
     tried = Attempt.objects.filter(action=OuterRef(f"{at}pk"))
     done_in_part = Q(Exists(Action.objects.filter(parent=OuterRef(f"{at}pk"), role="item", state="succeeded")))
+    left = Effect.objects.filter(action=OuterRef(f"{at}pk"), compensated_by__isnull=False).exclude(residual="")
     open_question = Q(Exists(tried.filter(Q(observed__in=UNSETTLED) | Q(observed__isnull=True))))
     return Case(
         _when(Q(**{f"{at}effect": "read"}), "no"),
         _when(Q(**{f"{at}state": "conflict"}) | Q(**{f"{at}verdict": "conflict"}), "conflict"),
         _when(Q(**{f"{at}reason_code__in": CONFLICTS, f"{at}settled_at__isnull": True}), "conflict"),
+        _when(Q(Exists(left)), "partly_undone"),
         _when(Q(**{f"{at}state": "compensated"}), "undone"),
         _when(Q(**{f"{at}state__in": PROVEN_STATES}), "yes"),
         _when(Q(**{f"{at}settled_at__isnull": False}) | Q(**{f"{at}verdict": "absent_final"}), "no"),
@@ -42,6 +44,7 @@ def of_task() -> Case:
     return Case(
         _when(about_run & Q(Exists(run_unknown)), "unknown"),
         _when(about_run & Q(Exists(run_effects.filter(compensated_by__isnull=True))), "yes"),
+        _when(about_run & Q(Exists(run_effects.exclude(residual=""))), "partly_undone"),
         _when(about_run & Q(Exists(run_effects)), "undone"),
         _when(about_run, "no"),
         When(Q(action__isnull=False), then=of_action("action__")),

@@ -35,7 +35,7 @@ _BY_STATE = {
     "compensation_held": "partly_compensated",
 }
 _BY_ANSWER = {"yes": "proven", "no": "absent", "unknown": "unknown", "partly": "partial", "conflict": "conflict",
-              "undone": "compensated"}  # fmt: skip
+              "undone": "compensated", "partly_undone": "partly_compensated"}  # fmt: skip
 
 
 def rows(record: Record) -> list[EffectRow]:
@@ -53,9 +53,11 @@ def totals(record: Record) -> list[Total]:
         "Proven": proven,
         "Unknown": [action for action in writes if answer_of(action) == "unknown"],
         "Compensated": [action for action in writes if answer_of(action) == "undone"],
+        "Partly compensated": [action for action in writes if answer_of(action) == "partly_undone"],
         "Irreversible": irreversible,
     }
-    return [_total(record, label, found) for label, found in named.items()] if writes else []
+    shown = {label: found for label, found in named.items() if found or label != "Partly compensated"}
+    return [_total(record, label, found) for label, found in shown.items()] if writes else []
 
 
 def undeclared(record: Record, action: Action) -> bool:
@@ -74,6 +76,8 @@ def look_of(action: Action) -> Look:
     """The badge of one call in the ledger."""
     if action.state == "held" and answer_of(action) == "no":
         return looks.ACTION["held"]
+    if answer_of(action) == "partly_undone":
+        return looks.EFFECT["partly_compensated"]
     return looks.EFFECT[_BY_STATE.get(action.state) or _BY_ANSWER[answer_of(action)]]
 
 

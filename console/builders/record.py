@@ -13,6 +13,7 @@ from steadyhand.manifest import Tool
 from console import looks
 from console.builders import changed
 from console.looks import Look
+from recovery import undos
 from recovery.models import Decision
 from runs import definitions
 from runs.definitions import Definition
@@ -41,6 +42,10 @@ class Record:
         """The tool's contract; None for a name that the manifest does not have."""
         return self.definition.tools.get(action.tool)
 
+    def limit(self, action: Action) -> int:
+        """How many tries this call may have: an undo has a ceiling of its own."""
+        return undos.max_attempts(self.definition, action) if action.role == "undo" else self.run.max_attempts
+
     def tries(self, action: Action) -> list[Attempt]:
         return self.attempts.get(action.pk, [])
 
@@ -49,14 +54,16 @@ class Record:
 
     @property
     def standing(self) -> list[Effect]:
-        """What this run did and nobody took back; an undo is no effect of its own."""
+        """What this run did and nobody took back, or only in part; an undo is no effect of its own."""
         undos = {action.pk for action in self.actions if action.role == "undo"}
-        found = self.effects.values()
-        return [effect for effect in found if effect.compensated_by_id is None and effect.action_id not in undos]
+        found = [effect for effect in self.effects.values() if effect.action_id not in undos]
+        return [effect for effect in found if effect.compensated_by_id is None or effect.residual]
 
     @property
     def undone(self) -> list[Effect]:
-        return [effect for effect in self.effects.values() if effect.compensated_by_id is not None]
+        """What was taken back whole."""
+        found = self.effects.values()
+        return [effect for effect in found if effect.compensated_by_id is not None and not effect.residual]
 
     @property
     def unsettled(self) -> list[Action]:
@@ -77,6 +84,8 @@ def answer_of(action: Action) -> str:
 
 def look_of_run(run: Run) -> Look:
     """The badge of a run: one whose effects were all taken back on request says that, and not that it failed."""
+    if run.reason_code == "partly_compensated":
+        return looks.PARTLY_COMPENSATED
     rolled_back = run.state == "failed" and run.goal == "rollback"
     return looks.ROLLED_BACK if rolled_back else looks.look("run", run.state)
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from console import filters, looks
 from console.access import Visit
-from console.builders import budgets, history, lanes, ledger, waits, words
+from console.builders import budgets, history, lanes, ledger, plan, waits, words
 from console.builders import record as records
 from console.builders.record import Record, answer_of, look_of_run
 from console.live import minutes_since
@@ -68,6 +68,7 @@ def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash])
         event_tabs=_tabs(run, events, kind),
         live=live,
         customer=ledger.customer(run, record),
+        plan=plan.card(run),
         links=[_link(task) for task in tasks],
         verbs=_stop(visit, run),
         moves=moves,

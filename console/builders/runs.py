@@ -15,7 +15,7 @@ from console.builders.record import look_of_run
 from console.filters import RunFilter, query
 from console.pages.common import Empty, Flash, Link, Live, Tab
 from console.pages.run import RunListPage, RunRow
-from runs.models import Action, Effect, Event, Run
+from runs.models import STANDING, Action, Effect, Event, Run
 
 PAGE = 50
 TABS = (
@@ -82,8 +82,8 @@ def _shown(rows: QuerySet[Run]) -> QuerySet[Run]:
     effects = Effect.objects.filter(run=OuterRef("pk"))
     happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("at")[:1]
     return rows.select_related("workflow").annotate(
-        proven=_count(effects.filter(compensated_by__isnull=True).exclude(action__role="undo")),
-        undone=_count(effects.filter(compensated_by__isnull=False)),
+        proven=_count(effects.filter(STANDING)),
+        undone=_count(effects.filter(compensated_by__isnull=False, residual="")),
         doubtful=_count(unknown.annotate(answer=of_action()).filter(answer="unknown")),
         changed_at=Subquery(happened),
     )[: PAGE + 1]

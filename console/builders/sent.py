@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from console import forms
-from console.builders import scope, words
+from console.builders import plan, scope, words
 from console.builders.task import Seen
 from console.pages.confirm import Choice, Select, SentRow, TextField
-from recovery import permissions, questions
+from recovery import permissions, planning, questions
+from recovery.planning import Place
 from recovery.rules.policy import Verb
-from runs.models import Action, Effect
+from runs.models import Action
 
 _INTRO = {
     "reconcile": "One read of the provider, by action identity.",
@@ -22,7 +23,7 @@ _INTRO = {
     "top_up": "Steadyhand sends nothing. The run gets a higher ceiling, once.",
     "resume": "The agent goes on from the last proven state; its next calls are checked like any other.",
     "attest": "Steadyhand sends nothing. What you state becomes evidence of this call.",
-    "compensate": "The registered undo of each proven effect, the latest first.",
+    "compensate": "The plan: each undo in its order, one after the other; what cannot be undone says why.",
     "request_input": "Steadyhand sends no call. A link is made that asks for one field and works once.",
     "provide_input": "Steadyhand sends nothing. The agent gets the answer and proposes a new call, checked anew.",
     "assign": "Steadyhand sends nothing. The task gets another owner, with your words and the facts below.",
@@ -55,7 +56,7 @@ def intro(seen: Seen, verb: Verb) -> str:
 
 def rows(seen: Seen, verb: Verb) -> list[SentRow]:
     if verb.name == "compensate":
-        return [_undo(seen, effect) for effect in _undoable(seen)]
+        return [_undo(place) for place in planning.progress(seen.task.run)]
     if seen.action is None:
         return []
     if verb.name == "reconcile":
@@ -139,17 +140,14 @@ def _filled(template: str, action: Action, known: dict[str, str]) -> str:
     return text.replace("{run_id}", str(action.run_id))
 
 
-def _undoable(seen: Seen) -> list[Effect]:
-    """The effects that stand and have a registered undo, the latest first."""
-    actions = {action.pk: action for action in seen.record.actions}
-    tools = ((one, seen.record.tool(actions[one.action_id])) for one in seen.record.standing)
-    found = [one for one, tool in tools if tool is not None and tool.compensate]
-    return sorted(found, key=lambda effect: effect.pk, reverse=True)
-
-
-def _undo(seen: Seen, effect: Effect) -> SentRow:
-    action = next(one for one in seen.record.actions if one.pk == effect.action_id)
-    tool = seen.record.tool(action)
-    undo = tool.compensate.tool if tool and tool.compensate else ""
-    amount = words.amount(effect.amount_minor, effect.currency)
-    return SentRow(effect.step, undo, note=", ".join(filter(None, [effect.external_id, amount])), locked=True)
+def _undo(place: Place) -> SentRow:
+    """A line of the plan before it is ordered: the same words as on its own section afterwards."""
+    line, effect = place.line, place.effect
+    told = [
+        effect.external_id if effect else "",
+        words.amount(line.value_minor, line.currency),
+        f"costs {words.amount(line.cost_minor, line.currency)}" if line.cost_minor else "",
+        f"until {words.clock(line.until)}" if line.until else "",
+        plan.in_words(place),
+    ]
+    return SentRow(line.step, line.undo or "no undo", note=", ".join(filter(None, told)), locked=not line.obstacle)

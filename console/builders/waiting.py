@@ -13,6 +13,7 @@ from console.builders import scope, words
 from console.builders.attempts import came_back
 from console.builders.record import Record
 from console.pages.task import Letter, LetterTry, Request
+from recovery.models import DeadLetter
 from recovery.panel import Panel
 from runs.models import Action, Attempt
 
@@ -51,9 +52,15 @@ def letter(panel: Panel, record: Record) -> Letter | None:
         tries=[_try(one, seen.get(one["number"])) for one in found.attempts],
         completed=[str(step) for step in found.completed_effects],
         owner=found.owner.name if found.owner else found.owner_team,
-        next_action=_NEXT.get(found.state, found.next_action),
+        next_action=next_of(found),
         recorded_at=found.recorded_at,
     )
+
+
+def next_of(letter: DeadLetter) -> str:
+    """What may be done with a letter now, in a sentence."""
+    said: str = letter.next_action
+    return _NEXT.get(letter.state, said)
 
 
 _NEXT = {

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from console.looks import Look
 from console.pages.common import Customer, EffectRow, Empty, Flash, Link, Live, Tab, Total, Verb
+from console.pages.plan import PlanCard
 from console.waterfall import Waterfall
 
 
@@ -73,7 +74,7 @@ class RunPage:
 
     `budgets` come with the one that fired first. `moves` are the verbs that its task offers to the reader now, and
     `moves_words` says in a sentence who moves it. `verbs` are those of the run itself. `operation` says what it
-    waits for.
+    waits for. `plan` is set for a run that is or was being taken back.
     """
 
     run_id: str
@@ -89,6 +90,7 @@ class RunPage:
     events: list[EventRow]
     live: Live
     customer: Customer | None = None
+    plan: PlanCard | None = None
     links: list[Link] = field(default_factory=list)
     verbs: list[Verb] = field(default_factory=list)
     moves: list[Link] = field(default_factory=list)

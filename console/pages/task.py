@@ -19,6 +19,7 @@ from console.pages.common import (
     Total,
     Verb,
 )
+from console.pages.plan import PlanCard
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +244,7 @@ class TaskPage:
     live: Live
     request: Request | None = None
     letter: Letter | None = None
+    plan: PlanCard | None = None
     worlds: Worlds | None = None
     conflicts: list[Conflict] = field(default_factory=list)
     evidence_note: str = "Strongest first"

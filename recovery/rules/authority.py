@@ -47,7 +47,7 @@ def second_word(at: Situation) -> bool:
 
 
 def approve(at: Situation) -> Verb:
-    if second_word(at):
+    if second_word(at) and not at.attested:
         return _second_word(at)
     if at.decided and not at.attested:
         return blocked("approve", "decided", f"already decided: {at.decided}.")

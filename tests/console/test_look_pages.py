@@ -26,6 +26,8 @@ CASES = {
     "runs": ("run/list.html", pages.run_list_page, "Runs"),
     "circuits": ("circuit/list.html", pages.circuits_page, "Circuits"),
     "circuits-empty": ("circuit/list.html", pages.empty_circuits_page, "Circuits"),
+    "letters": ("letter/list.html", pages.letters_page, "Dead letters"),
+    "letters-empty": ("letter/list.html", pages.empty_letters_page, "Dead letters"),
     "stops": ("stop/list.html", pages.stops_page, "Stops"),
     "stops-empty": ("stop/list.html", pages.empty_stops_page, "Stops"),
 }

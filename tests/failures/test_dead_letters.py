@@ -132,7 +132,7 @@ def test_a_read_that_came_to_its_end_has_a_letter_too_and_may_be_discarded(opene
     assert standing(case)[0] == "executing"
 
 
-def test_what_may_have_happened_is_not_discarded(spent: Case, omar: Person) -> None:
+def test_what_may_have_happened_is_not_discarded_by_one(spent: Case, omar: Person) -> None:
     with pytest.raises(dead_letters.NotNow, match="not known whether"):
         discard(spent, omar)
     assert letter(spent).state == "recorded"

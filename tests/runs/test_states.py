@@ -15,7 +15,7 @@ from runs.ids import new_id
 from runs.models import Action, Circuit, Run
 from runs.querysets import database_now, read_clock
 from runs.states import MACHINES, ONLY, IllegalMove, StaleState, advance, may_move
-from tests.factories import Case, make_client, make_person, make_tenant, open_run, register, succeed
+from tests.factories import LETTER, Case, make_client, make_person, make_tenant, open_run, register, succeed
 
 ACTORS: tuple[wall.Acting, ...] = ("agent", "person", "worker", "timer", "callback", "")
 PAIRS = [(machine, old) for machine, moves in MACHINES.items() for old in moves]
@@ -61,9 +61,8 @@ def make_decision(case: Case, state: str) -> Decision:
 
 def make_dead_letter(case: Case, state: str) -> DeadLetter:
     return DeadLetter.objects.create(
-        tenant=case.tenant, run_id=case.run_id, action=make_action(case, "held"), state=state, request={},
-        identity=new_id().hex, completed_effects=[], failure_class="retry_exhausted", attempts=[],
-        next_action="replay", owner_team="t",
+        tenant=case.tenant, run_id=case.run_id, action=make_action(case, "held"), state=state, identity=new_id().hex,
+        **LETTER,
     )  # fmt: skip
 
 

@@ -26,8 +26,9 @@ from recovery.models import (
     OutsideSweep,
 )
 from runs import ddl, hot, wall
-from runs.models import Action, Circuit, CircuitSlot, Event, RateWindow, Run, Stop, Tenant, TenantRow
+from runs.models import Action, Event, RateWindow, Run, Stop, Tenant, TenantRow
 from tests.factories import (
+    LETTER,
     Agent,
     Case,
     make_client,
@@ -80,12 +81,7 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     stopper = make_person(f"stopper-{tenant.slug}")
     Stop.objects.create(tenant=tenant, scope="tool", name="none", mode="halt", reason="a test", by=stopper)
     RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
-    circuit = Circuit.objects.create(tenant=tenant, name="connector:none")
-    CircuitSlot.objects.create(tenant=tenant, circuit=circuit, trip=0, purpose="look", lease_until=now)
-    DeadLetter.objects.create(
-        tenant=tenant, run_id=action.run_id, action=action, request={}, identity=action.action_id, attempts=[],
-        completed_effects=[], failure_class="retry_exhausted", next_action="replay", owner_team="t",
-    )  # fmt: skip
+    DeadLetter.objects.create(tenant=tenant, run_id=action.run_id, action=action, identity=action.action_id, **LETTER)
     CallbackSecret.objects.create(tenant=tenant, source="payments", sealed_secret=b"x")
     InputRequest.objects.create(
         tenant=tenant, run_id=action.run_id, action=action, task=HumanTask.objects.latest("id"), field="account",

@@ -3,6 +3,7 @@
 from console import looks, waterfall
 from console.pages.common import Link, Tab
 from console.pages.run import Budget, EventRow, Fact, PathStep, RunListPage, RunPage, RunRow
+from tests.console.pages.plan import plan_card
 from tests.console.pages.shared import CUSTOMER, RUN_ID, TOTALS, at, effects, live
 from tests.console.pages.verbs import ask
 
@@ -53,6 +54,7 @@ def run_page() -> RunPage:
             Fact("Elapsed", "6 min 20 s, from 10:28:40"),
         ],
         customer=CUSTOMER,
+        plan=plan_card(),
         waterfall=run_waterfall(),
         budgets=[
             Budget("Elapsed", 380, 380, "380 / 380 s", at("10:35:00")),

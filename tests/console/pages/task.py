@@ -20,6 +20,7 @@ from console.pages.task import (
     World,
     Worlds,
 )
+from tests.console.pages.plan import plan_card
 from tests.console.pages.shared import ALICE, CUSTOMER, OMAR, RUN_ID, TOTALS, at, effects, eur, live, sla
 from tests.console.pages.verbs import NOT_YET, RECONCILE, UNKNOWN, VERBS, ask, post
 
@@ -233,6 +234,7 @@ def task_page() -> TaskPage:
         remaining_note="Required effects: credit, reply",
         sla=sla(-1.9),
         customer=CUSTOMER,
+        plan=plan_card(),
         details=Details(
             RUN_ID,
             f"/runs/{RUN_ID}/",

@@ -1,0 +1,46 @@
+"""The plan of a rollback, as the Run and the Task page show it: in the order in which it is carried out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from console.looks import Look
+from console.pages.common import Money
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One effect: its step, the tool that takes it back, where that stands, and why it cannot be or what stays.
+
+    `cost` is what taking it back costs by its contract; `left` is what stayed after it, `left_words` how that came.
+    `until` is when its provider stops taking it back.
+    """
+
+    number: int
+    step: str
+    undo: str
+    look: Look
+    words: str = ""
+    amount: Money | None = None
+    cost: Money | None = None
+    left: Money | None = None
+    left_words: str = ""
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCard:
+    """Context name `plan` of frame/_plan.html. `summary` counts its rows, `remaining` names what is left of it.
+
+    `approval` says whether a second person has to agree or has agreed; empty where nobody has to.
+    """
+
+    rows: list[PlanRow]
+    hash: str
+    summary: str
+    remaining: list[str] = field(default_factory=list)
+    sums: list[Money] = field(default_factory=list)
+    costs: list[Money] = field(default_factory=list)
+    left: list[Money] = field(default_factory=list)
+    approval: str = ""

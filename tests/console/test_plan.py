@@ -1,0 +1,103 @@
+"""The plan of a rollback on its pages and on the sheet that orders it (UX: compensation, F140, F142)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests import factories
+from tests.console.conftest import House
+from tests.console.desk import address, decided, press, said, sheet
+from tests.console.test_task import plain, text
+from tests.factories import Case, finish, propose, reply, report, timed_out
+from tests.failures.outside import REFUSED, Sends, script_sends, stand_manifest
+from tests.recovery.stories import look
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[str], Client]
+RESULTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "reserve": ({"stand": "A7"}, {"reservation_id": "rs_1"}),
+    "pay": ({"amount_minor": 5000}, {"payment_id": "p_50"}),
+}
+FEE = {"tool": "refund", "arguments": {"payment": "payment_id"}, "cost_minor": 250}
+
+
+@pytest.fixture
+def sends(monkeypatch: pytest.MonkeyPatch) -> Sends:
+    return script_sends(monkeypatch)
+
+
+@pytest.fixture
+def booked(house: House) -> Case:
+    """Reserved and paid for; the furniture that the run needed is missing, so a person is asked."""
+    factories.register(house.agent, stand_manifest(required_effects=["furnish"], pay={"compensate": FEE}))
+    case = factories.open_run(house.agent, scope={})
+    for tool, (asked, answer) in RESULTS.items():
+        report(case, propose(case, tool, asked), reply(answer, status=201), tool=tool)
+    finish(case)
+    return case
+
+
+def test_the_sheet_shows_the_plan_before_anything_is_ordered(booked: Case, sends: Sends, sign_in: SignIn) -> None:
+    page = said(sign_in("omar").get(address(booked, "compensate")))
+    assert page.index("pay refund") < page.index("reserve release")
+    assert "50.00 EUR, costs 2.50 EUR" in page
+    assert "Nobody. No undo of this plan" in page
+    assert (sends.sent, booked.run.goal) == ([], "forward")
+
+
+def test_F140_beside_an_unknown_write_the_button_is_blocked_and_the_post_is_403(
+    booked: Case, sign_in: SignIn
+) -> None:
+    omar = sign_in("omar")
+    form = sheet(omar, booked, "compensate")
+    press(omar, booked, "resume")
+    report(booked, propose(booked, "furnish", {"stand": "A7"}), timed_out(), tool="furnish")
+    page = omar.get(address(booked))
+    assert f'href="{address(booked, "compensate")}"' not in page.content.decode()
+    assert "a write may have happened; it is settled first" in said(page)
+    late = omar.post(address(booked, "compensate"), {**sheet(omar, booked, "compensate"), "key": form["key"]})
+    assert late.status_code == 403
+    assert "a write may have happened; it is settled first" in said(late)
+    assert (booked.run.goal, decided(booked, verb="compensate")) == ("forward", [])
+
+
+def test_the_run_and_the_task_show_how_far_the_plan_has_come_and_what_remains(
+    booked: Case, sends: Sends, sign_in: SignIn
+) -> None:
+    omar = sign_in("omar")
+    sends.say(REFUSED)
+    press(omar, booked, "compensate")
+    for _ in range(2):
+        look(booked)
+    for page in (f"/runs/{booked.run_id}/", address(booked)):
+        shown = plain(text(omar, page))
+        assert "Plan of what is undone" in shown
+        assert "1 undo stopped, 1 remaining" in shown
+        assert "Remaining pay, reserve" in shown
+
+
+def test_F142_a_rest_is_shown_and_a_partly_compensated_run_is_never_green(
+    booked: Case, sends: Sends, sign_in: SignIn
+) -> None:
+    omar = sign_in("omar")
+    sends.say(reply({"undo_id": "un_1"}))
+    press(omar, booked, "compensate")
+    for _ in range(4):
+        look(booked)
+    shown = plain(text(omar, address(booked)))
+    assert "2.50 EUR the declared cost of the undo; nobody has accepted it yet" in shown
+    assert press(omar, booked, "waive").status_code == 303
+    html = text(omar, f"/runs/{booked.run_id}/")
+    assert 'badge warn"' in html[: html.index("Plan of what is undone")]
+    assert "Rolled back<" not in html
+    assert "accepted" in plain(html)
+    assert "Partly compensated" in plain(text(omar, "/runs/"))
+    assert "1 standing, 1 undone" in plain(text(omar, "/runs/"))
+
+
+def test_a_run_that_goes_forward_shows_no_plan(booked: Case, sign_in: SignIn) -> None:
+    assert "Plan of what is undone" not in text(sign_in("omar"), f"/runs/{booked.run_id}/")

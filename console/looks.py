@@ -138,6 +138,7 @@ EFFECT = _table(
 
 PLAN = _table(
     done=COMPENSATED,
+    outside=COMPENSATED.saying("Undone outside"),
     partly=PARTLY.saying("Partly compensated"),
     waived=Look("warn", "circle-minus", "Given up"),
     running=UNDOING,

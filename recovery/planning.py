@@ -20,7 +20,9 @@ from runs.definitions import Definition
 from runs.models import Action, Effect, Run
 from runs.querysets import read_clock
 
-Stand = Literal["done", "partly", "waived", "running", "approval", "held", "settle_first", "impossible", "remaining"]
+Stand = Literal[
+    "done", "outside", "partly", "waived", "running", "approval", "held", "settle_first", "impossible", "remaining"
+]
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ def _obstacle(tool: Tool, action: Action, effect: Effect | None, now: datetime) 
 def _stand(action: Action, effect: Effect | None, undo: Action | None, line: Line) -> Stand:
     if effect is not None and effect.residual == "whole":
         return "waived"
+    if effect is not None and effect.compensated_by_id == action.pk:
+        return "outside"
     if action.state == "compensated":
         return "partly" if effect is not None and effect.residual else "done"
     if undo is not None and action.state in ("compensating", "compensation_held"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 from steadyhand.identity import canonical
 from steadyhand.manifest import Compensate, Tool
 from steadyhand.paths import MISSING, dig
@@ -221,7 +221,7 @@ def close_outside(run: Run, original: Action, actor: Actor) -> None:
 def _keep_residual(run: Run, original: Action, undo: Action, actor: Actor) -> None:
     definition = definitions.of_run(run)
     promise = definition.tools[original.tool].compensate
-    if promise is None:
+    if promise is None or undo.pk == original.pk:  # nobody's undo: it was taken back where it stands (F141)
         return
     result = vault.unseal(definition.keys, bytes(undo.sealed_result)) if undo.sealed_result else None
     left = plans.residual_of(promise, original.value_minor, result)
@@ -304,7 +304,8 @@ def in_order(run: Run) -> list[Action]:
     the order given there. An unsettled write has its place among them, for it may turn out to be an effect.
     """
     order = definitions.of_run(run).manifest.compensation_order
-    undoing = run.effects.exclude(compensated_by=None).values("compensated_by")
+    taken_back = run.effects.exclude(compensated_by=None)
+    undoing = taken_back.exclude(compensated_by=F("action")).values("compensated_by")
     calls = run.actions.filter(effect="write").exclude(role="undo").exclude(pk__in=undoing)
     maybe = Q(settled_at__isnull=True, role="call")
     found = calls.filter(Q(proven__isnull=False) | maybe).select_related("proven")

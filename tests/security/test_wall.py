@@ -81,6 +81,8 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     stopper = make_person(f"stopper-{tenant.slug}")
     Stop.objects.create(tenant=tenant, scope="tool", name="none", mode="halt", reason="a test", by=stopper)
     RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
+    circuit = Circuit.objects.create(tenant=tenant, name="connector:none")
+    CircuitSlot.objects.create(tenant=tenant, circuit=circuit, trip=0, purpose="look", lease_until=now)
     DeadLetter.objects.create(tenant=tenant, run_id=action.run_id, action=action, identity=action.action_id, **LETTER)
     CallbackSecret.objects.create(tenant=tenant, source="payments", sealed_secret=b"x")
     InputRequest.objects.create(

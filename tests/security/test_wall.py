@@ -26,7 +26,7 @@ from recovery.models import (
     OutsideSweep,
 )
 from runs import ddl, hot, wall
-from runs.models import Action, Event, RateWindow, Run, Stop, Tenant, TenantRow
+from runs.models import Action, Circuit, CircuitSlot, Event, RateWindow, Run, Stop, Tenant, TenantRow
 from tests.factories import (
     LETTER,
     Agent,

@@ -17,7 +17,7 @@ FORGET = "ALTER TABLE recovery_deadletter DROP CONSTRAINT dead_letter_holds_its_
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("recovery", "0010_tasks_wall"),
+        ("recovery", "0012_outside"),
         ("runs", "0009_residuals"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -110,8 +110,8 @@ def stops_notice(visit: Visit, count: int) -> list[Flash]:
 
 
 def counts(visit: Visit) -> dict[str, int]:
-    """How many open tasks each tab holds, how many switches stand, circuits are not closed and letters are open; in one
-    statement."""
+    """How many open tasks each tab holds, how many switches stand, circuits are not closed and letters are open; in
+    one statement."""
     counted = {view.name: CappedCount(view.tasks(visit)) for view in QUEUE_VIEWS}
     counted["stops"] = CappedCount(standing_stops(visit))
     counted["circuits"] = CappedCount(Circuit.objects.filter(~Q(state="closed"), tenant_id__in=visit.scope))

@@ -187,7 +187,8 @@ def herd(agent: Agent, later: Later, *, runs: int, workers: int, rate: int) -> N
     assert circuit(agent).state == "closed"
     assert there.trials <= 3
     assert there.most_at_once == 1
-    assert max(there.by_second.values()) <= rate + 1, "no second gets more than its share"
+    # Permitted late in one second and made early in the next: two shares may arrive together, never more.
+    assert max(there.by_second.values()) <= 2 * rate
     assert sum(there.by_second.values()) == runs + 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console import looks
+from console.builders import rest
 from console.builders.evidence import words_of
 from console.builders.record import Record
 from console.pages.common import Flash
@@ -24,6 +25,9 @@ def of(panel: Panel, record: Record) -> Flash | None:
     if panel.task.resolved_at is not None:
         return Flash(looks.NOTICE["verified" if _by_proof(panel) else "info"], f"Resolved: {panel.task.resolution}",
                      "Recorded", at=panel.task.resolved_at)  # fmt: skip
+    waits = rest.of(record, panel.task.action)
+    if waits is not None:
+        return waits
     last = next(
         (one for one in reversed(record.decisions) if one.task_id == panel.task.pk and one.verb == "reconcile"), None
     )
@@ -34,6 +38,9 @@ def _under_way(panel: Panel) -> Flash:
     running = panel.running
     assert running is not None  # noqa: S101  (asked by the caller)
     tool = panel.task.tool or "the run"
+    if running.verb == "trial":
+        return Flash(looks.NOTICE["requested"], "Requested: a trial of the circuit.",
+                     "It asks only whether the provider is back. Recorded", at=running.requested_at)  # fmt: skip
     if running.verb == "send":
         return Flash(looks.NOTICE["requested"], f"Requested: {tool} is sent by a worker.",
                      "Its outcome is not known yet. Recorded", at=running.requested_at)  # fmt: skip

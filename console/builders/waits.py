@@ -29,6 +29,8 @@ def of(record: Record, now: datetime, asked: str) -> Flash | None:
 def sentence(record: Record, action: Action, now: datetime) -> str:
     """What one open call waits for."""
     call, due_at = f"`{action.step}`", action.due_at
+    if action.reason_code == "circuit_open" and due_at is not None:
+        return f"{call}: the circuit of what it calls, asked again at {words.clock(due_at)}."
     if action.state in _REFUSED:
         return f"{call}: {next_try(record, action, now)}."
     if action.state == "permitted":

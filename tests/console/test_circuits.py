@@ -111,3 +111,19 @@ def test_F122_a_foreign_circuit_and_a_missing_one_answer_alike(house: House, sig
     assert (foreign.status_code, missing.status_code) == (404, 404)
     assert FORM["reason"] not in charlie.get("/circuits/").content.decode()
     assert charlie.post("/circuits/hold/", FORM).status_code == 404
+
+
+def test_F115_the_task_says_that_its_look_up_waits_for_the_circuit(house: House, sign_in: SignIn) -> None:
+    case = factories.unknown_credit(house.agent)
+    sign_in("omar").post("/circuits/hold/", FORM)
+    page = said(sign_in("alice").get(f"/tasks/{case.task().pk}/"))
+    assert "The look-up waits for the circuit." in page
+    assert "The provider asked for a pause. A person holds it open. The clock of this task runs on." in page
+
+
+def test_a_run_says_that_its_call_waits_for_the_circuit(house: House, sign_in: SignIn) -> None:
+    case = factories.open_run(house.agent)
+    sign_in("omar").post("/circuits/hold/", FORM)
+    factories.propose(case)
+    page = said(sign_in("alice").get(f"/runs/{case.run_id}/"))
+    assert "the circuit of what it calls, asked again at" in page

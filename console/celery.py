@@ -1,17 +1,22 @@
 """The Celery application: a doorbell. The row is the work; a message carries its id and may be lost."""
 
+import logging
 import os
+import uuid
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from celery import Celery
+from celery import Celery, bootsteps
 from celery.platforms import SecurityWarning
 from celery.signals import beat_init, setup_logging, worker_ready
+from kombu.transport import redis as transport
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 SWEEP_SECONDS = 5.0
+log = logging.getLogger(__name__)
 
 # It warns root about pickle; nothing but JSON is accepted here.
 warnings.filterwarnings("ignore", category=SecurityWarning)
@@ -39,7 +44,8 @@ app.conf.update(
     accept_content=["json"],
     task_ignore_result=True,
     task_acks_late=True,
-    task_reject_on_worker_lost=True,
+    # What killed its worker is not handed to the next one at once: the sweep rings again.
+    task_reject_on_worker_lost=False,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     worker_enable_remote_control=False,
@@ -72,3 +78,70 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks()
+
+
+class Doorman(bootsteps.StartStopStep):
+    """Turns away what is no message of ours before anything of it is read as one (F057).
+
+    By itself Celery logs the body of what it cannot use, and its Redis transport ends the worker over a message that
+    is no JSON.
+    """
+
+    def __init__(self, parent: Any, **options: Any) -> None:
+        super().__init__(parent, **options)
+        make = parent.create_task_handler
+        parent.create_task_handler = lambda *given: turning_away(make(*given))
+        vars(transport)["loads"] = readable(vars(transport)["loads"])
+
+
+def turning_away(handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same handler for messages of ours; any other is taken from the queue and kept in quarantine."""
+
+    def doorman(message: Any) -> Any:
+        from recovery import quarantine
+
+        name = quarantine.of_headers(message.headers)
+        wrong = quarantine.wrong_with(name, message.content_type, message.body)
+        if wrong is None:
+            return handle(message)
+        log.warning("a message on the queue is not ours (%s); it was not carried out", wrong)
+        message.ack_log_error(log, ())
+        return _keep(wrong, message.body, name, message.content_type)
+
+    return doorman
+
+
+def readable(loads: Callable[..., Any]) -> Callable[..., Any]:
+    """What the transport reads a message with: one that it cannot read becomes one that is turned away."""
+
+    def read(item: Any, *given: Any, **named: Any) -> Any:
+        try:
+            told = loads(item, *given, **named)
+        except Exception:
+            told = None
+        return told if isinstance(told, dict) and "properties" in told else _unreadable(item)
+
+    return read
+
+
+def _unreadable(item: Any) -> dict[str, Any]:
+    where = {"exchange": "", "routing_key": app.conf.task_default_queue}
+    own = {"delivery_tag": str(uuid.uuid4()), "delivery_info": where, "delivery_mode": 2, "priority": 0}
+    return {"body": str(item), "headers": {}, "content-type": "unreadable", "properties": own}
+
+
+def _keep(wrong: str, body: Any, name: Any, content_type: Any) -> None:
+    """The record is for people; a database that is away must not keep the worker from its messages."""
+    from django.db import DatabaseError, connection
+
+    from recovery import quarantine
+
+    try:
+        quarantine.keep(wrong, body, name=name, content_type=content_type)
+    except DatabaseError:
+        log.exception("a message that was turned away could not be written down")
+    finally:
+        connection.close()  # the worker's children are born of this process, and must inherit none
+
+
+app.steps["consumer"].add(Doorman)

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from runs.ids import new_id
 from runs.models import Action, AgentClient, Run, TenantRow, Workflow
 from runs.querysets import database_now
 from runs.states import TASK_OPEN
@@ -406,3 +407,33 @@ class Comment(TenantRow):
 
     class Meta:
         indexes = [models.Index(fields=["tenant", "task", "id"], name="comment_by_task")]
+
+
+class QuarantinedMessage(models.Model):
+    """A message on the queue that is not ours. It names no tenant: whoever runs the installation owns it (F057)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    reason = models.CharField(max_length=200)
+    task = models.CharField(max_length=120, blank=True)
+    content_type = models.CharField(max_length=120, blank=True)
+    size = models.PositiveBigIntegerField()
+    digest = models.CharField(max_length=64)
+    times = models.PositiveBigIntegerField(default=1)
+    owner_team = models.CharField(max_length=80)
+    first_at = models.DateTimeField(db_default=database_now())
+    last_at = models.DateTimeField(db_default=database_now())
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["digest"], condition=Q(settled_at__isnull=True), name="one_open_quarantine_per_message"
+            ),
+            models.CheckConstraint(condition=~Q(owner_team=""), name="quarantine_has_an_owner"),
+        ]
+
+    def __str__(self) -> str:
+        return self.reason

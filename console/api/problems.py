@@ -79,7 +79,12 @@ def answer_for(request: HttpRequest, error: Exception) -> HttpResponse:
             return _parameters(error)
         case SuspiciousOperation():
             return problem(400)
-    return _away(error) if isinstance(error, DATABASE_AWAY) else _unforeseen(request, error)
+    return _away(error) if isinstance(error, DATABASE_AWAY) or _refuses_writes(error) else _unforeseen(request, error)
+
+
+def _refuses_writes(error: Exception) -> bool:
+    """A database that was set to take no writes is as good as away: no intent, so no call (F067)."""
+    return isinstance(error.__cause__ or error, psycopg.errors.ReadOnlySqlTransaction)
 
 
 def install(api: NinjaAPI) -> None:

@@ -9,6 +9,8 @@ from console.embedded.errors import Trouble
 
 PLAIN_KEYS = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 
+# A replica lags behind what was decided: of several hosts, and of one, only the primary will do (F066).
+WRITABLE = ("primary", "read-write")
 # A server that vanished without a word is given up within half a minute, not within the hours that TCP would wait.
 PATIENCE = {
     "connect_timeout": 5,
@@ -32,6 +34,10 @@ def database(url: str, *, variable: str, pool: dict[str, Any] | None = None) -> 
     options: dict[str, Any] = {k: v for k, v in parts.items() if k not in PLAIN_KEYS}
     for name, value in PATIENCE.items():
         options.setdefault(name, value)
+    if options.setdefault("target_session_attrs", WRITABLE[0]) not in WRITABLE:
+        raise Trouble(
+            f"{variable} asks for a replica: no decision is read from one. Leave target_session_attrs out of it."
+        )
     if pool is not None:
         options["pool"] = pool
     plain = {PLAIN_KEYS[k]: v for k, v in parts.items() if k in PLAIN_KEYS}

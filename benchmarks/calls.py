@@ -40,6 +40,17 @@ def core(scenery: Scenery, run: uuid.UUID) -> None:
         raise RuntimeError(f"the call was not ordinary: {permit.answer}, {answer.answer}")
 
 
+def permitted(scenery: Scenery, run: uuid.UUID) -> None:
+    """A call that is granted; nobody reports it."""
+    number = next(numbers)
+    proposal = Proposal(
+        workflow_id=str(scenery.workflow_id), tool=TOOL, arguments=arguments(number), step=f"credit-{number}"
+    )
+    permit = intake.propose(scenery.who, run, proposal, request_id="bench")
+    if permit.answer != "execute":
+        raise RuntimeError(f"the call was not granted: {permit.answer}")
+
+
 def checking(scenery: Scenery, run: uuid.UUID) -> Callable[[], None]:
     """Read a typical request, check it against its tool's schema and give it its identity; no database, no seal."""
     facts = definitions.facts(scenery.who.tenant_id, run)

@@ -70,6 +70,27 @@ def gather_statistics(where: Places) -> None:
         session.execute("VACUUM ANALYZE")
 
 
+def mark_for_rehearsal(where: Places) -> None:
+    """Let the clock of this database be moved."""
+    import psycopg
+
+    with psycopg.connect(dsn(where, owner=True), autocommit=True) as session:
+        session.execute("SELECT app_enable_rehearsal()")
+
+
+def move_clock(where: Places, *, seconds: float) -> None:
+    import psycopg
+
+    with psycopg.connect(dsn(where, owner=True), autocommit=True) as session:
+        session.execute("UPDATE rehearsal_clock SET shift = shift + make_interval(secs => %s)", [seconds])
+
+
+def busy_seconds(backend_pid: int) -> float:
+    """Processor time that the server has spent on one connection so far."""
+    fields = Path(f"/proc/{backend_pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def peers_dsn(where: Places) -> str:
     """An empty database in the same server, for programs that make their own tables."""
     import psycopg

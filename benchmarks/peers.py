@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,27 @@ SECONDS = 240
 
 def measured(make_dsn: Callable[[], str]) -> tuple[list[dict[str, Any]], list[str]]:
     """Every figure that the peers printed, and a sentence for each peer that was left out."""
+    return _all(SCRIPTS, make_dsn)
+
+
+def recovered(make_dsn: Callable[[], str], workflows: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """DBOS after a kill with so many workflows pending, in the same form."""
+    return _all((("dbos_peer.py", "recover", str(workflows)),), make_dsn)
+
+
+def recovery_seconds(figures: list[dict[str, Any]]) -> float | None:
+    """From the relaunch until the last of them was done."""
+    found = [float(one["all_done_s"]) for one in figures if str(one.get("bench", "")).startswith("dbos.recover")]
+    return found[0] if found else None
+
+
+def _all(scripts: Iterable[tuple[str, ...]], make_dsn: Callable[[], str]) -> tuple[list[dict[str, Any]], list[str]]:
     folder, python = os.environ.get("PEERS", ""), os.environ.get("PEERS_PYTHON", "")
     if not folder or not python:
         return [], ["No peers: name their folder with PEERS and an environment's interpreter with PEERS_PYTHON."]
     env = {**_plain(), "BENCH_DSN": make_dsn(), "BENCH_RUNS": os.environ.get("BENCH_RUNS", "1")}
     figures, sentences = [], []
-    for script, *words in SCRIPTS:
+    for script, *words in scripts:
         found, sentence = _run([python, str(Path(folder) / script), *words], env)
         figures += found
         sentences += [f"{script} was left out: {sentence}"] if sentence else []

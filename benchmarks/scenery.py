@@ -50,6 +50,32 @@ MANIFEST = Manifest.model_validate(
         "budgets": {"max_tool_calls": 10000},
     }
 )
+LOOKED_UP = Manifest.model_validate(
+    {
+        **MANIFEST.model_dump(mode="json", exclude_defaults=True),
+        "tools": [
+            {
+                **MANIFEST.tools[0].model_dump(mode="json", exclude_defaults=True, exclude={"idempotency"}),
+                "reconcile": {
+                    "connector": "payments",
+                    "look": {
+                        "path": "/credits",
+                        "items": "items",
+                        "ours": {"reference": "{action_id}"},
+                        "match": {"amount": "{arguments.amount_minor}"},
+                        "external_id": "id",
+                    },
+                    "first_look_seconds": 1800,
+                    "max_in_flight_seconds": 600,
+                    "max_visibility_lag_seconds": 60,
+                },
+            }
+        ],
+        "connectors": {"payments": {"kind": "http", "base_url": "http://127.0.0.1:9"}},
+        "budgets": {"max_tool_calls": 10000, "max_elapsed_seconds": 864000},
+    }
+)
+"""The same tool without a key: what a look-up says is all that can settle a call whose answer was lost."""
 NOTE = "The May invoice was charged twice; the customer was told that it is corrected."
 SCOPE = Scope(ids={"customer": ["cus_000123"]}, max_amount_minor=10_000, currency="EUR")
 
@@ -68,14 +94,14 @@ class Scenery:
         return uuid.UUID(intake.open_run(self.who, request, request_id="bench").run_id)
 
 
-def build() -> Scenery:
+def build(manifest: Manifest = MANIFEST) -> Scenery:
     """Write the scenery into the migrated database."""
     tenant = Tenant(slug="bench", name="Bench", sealed_key=vault.new_sealed_key())
     with wall.within(tenant.pk):
         tenant.save()
         _, token = issue_client(tenant=tenant, name="agent", workflows=[])
     who = parse_token(token)
-    workflow, _ = intake.register_workflow(who, WORKFLOW, MANIFEST, request_id="bench")
+    workflow, _ = intake.register_workflow(who, WORKFLOW, manifest, request_id="bench")
     return Scenery(token, who, workflow.pk)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from typing import cast
 
 from django.db.models import Q
 
@@ -21,19 +22,22 @@ IN_QUESTION = Q(settled_at=None) | Q(due_at__isnull=False)
 """Calls that a pass of the sweep or an answer of a look-up can be about; the others were settled for good."""
 
 
-def lock(gathering: Gathering, run_ids: Iterable[uuid.UUID]) -> list[Run]:
-    """The runs among these that nobody else has locked, oldest first (F070)."""
+def lock(gathering: Gathering, run_ids: Iterable[uuid.UUID], calls: Iterable[uuid.UUID] = ()) -> list[Run]:
+    """The runs among these that nobody else has locked, oldest first (F070). `calls`: settled ones as well."""
     runs = list(Run.objects.select_for_update(skip_locked=True).filter(pk__in=list(run_ids)).order_by("id"))
     gathering.hold(runs)
     by_id = {run.pk: run for run in runs}
-    actions = gathering.read_ahead(Action.objects.filter(IN_QUESTION), "run_id", by_id)
+    actions = gathering.read_ahead(Action.objects.filter(IN_QUESTION | Q(pk__in=list(calls))), "run_id", by_id)
     for action in actions:
         action.run = by_id[action.run_id]
     known = {action.pk: action for action in actions}
     _read_tries(gathering, by_id, known)
     gathering.read_ahead(Evidence.objects.defer("raw"), "action_id", known)
     gathering.read_ahead(DeadLetter.objects.all(), "action_id", known)
-    gathering.read_ahead(Decision.objects.filter(state__in=WAITS), "action_id", known)
+    told = gathering.read_ahead(Decision.objects.filter(state__in=WAITS).select_related("by"), "action_id", known)
+    for decision in told:
+        decision.run, decision.action = by_id[decision.run_id], known[cast(uuid.UUID, decision.action_id)]
+    gathering.shelve(Decision, "run_id", by_id, told)
     for task in gathering.read_ahead(_open_tasks(), "run_id", by_id):
         task.run = by_id[task.run_id]
         if task.action_id in known:

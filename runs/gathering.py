@@ -94,6 +94,8 @@ class Gathering:
         """Queue the change if the row in memory is as the guard wants it; the row follows at once."""
         if any(getattr(row, name) != value for name, value in guard.items()):
             return False
+        if "version" in values:
+            guard = {"version": getattr(row, "version"), **guard}  # noqa: B009
         values = {name: _plain(row, value) for name, value in values.items()}
         earlier = self._changes.get(_key(row))
         if self._is_new(row) and "state" not in values:

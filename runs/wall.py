@@ -7,7 +7,7 @@ it: some moves of the state machines are a person's alone, or the worker's, and 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal
@@ -105,6 +105,17 @@ def tenant_of_outside_sweep(sweep_id: uuid.UUID) -> uuid.UUID | None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT app_tenant_of_outside_sweep(%s)", [sweep_id])
         found: uuid.UUID | None = cursor.fetchone()[0]
+    return found
+
+
+def tenants_of_decisions(decision_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[uuid.UUID]]:
+    """The same for many at once: which decisions are whose."""
+    found: dict[uuid.UUID, list[uuid.UUID]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_tenant_of_decision(one), one FROM unnest(%s::uuid[]) one", [list(decision_ids)])
+        for tenant_id, decision_id in cursor.fetchall():
+            if tenant_id is not None:
+                found.setdefault(tenant_id, []).append(decision_id)
     return found
 
 

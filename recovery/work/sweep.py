@@ -6,27 +6,24 @@ again a few seconds later, so two sweeps at once do no harm (F070).
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
 
 from recovery import case as cases
-from recovery import leases, papers, settle
+from recovery import leases, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
-from recovery.work import approvals, nudges, orders, outside, upkeep
+from recovery.work import approvals, nudges, orders, outside, together, upkeep
 from runs import gathering, record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
 from runs.record import TIMER
 from runs.states import advance
 
-log = logging.getLogger(__name__)
-BATCH = 500
-A_PASS = 20 * BATCH
+A_PASS = 20 * together.BATCH
 """What a step takes on at once for a tenant; the rest waits for the next pass."""
 AGENTS_TURN = ("planning", "executing", "recovering")
 NUDGE_AGAIN = timedelta(seconds=5)
@@ -54,56 +51,14 @@ def by_run(find: Find, handle: Handle) -> Work:
     """
 
     def work(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
+        rung: list[uuid.UUID] = []
         with wall.within(tenant_id):
-            found = list(dict.fromkeys(find()))
-        return _together(tenant_id, found, handle, ring)
+            found = list(find())
+        done = together.in_batches(tenant_id, found, lambda run: [handle(run, rung.append)], by="timer")
+        nudges.each(rung, ring)
+        return sum(done)
 
     return work
-
-
-def _together(tenant_id: uuid.UUID, run_ids: Sequence[uuid.UUID], handle: Handle, ring: nudges.Ring) -> int:
-    """In batches as large as go well: one that fails is halved, down to the one run that cannot be handled.
-
-    After a run that had to be written another way, the next ones go alone first.
-    """
-    done, rest, size = 0, list(run_ids), BATCH
-    while rest:
-        some = rest[:size]
-        try:
-            handled, left, spoiled = _batch(tenant_id, some, handle, ring)
-        except Exception:
-            if len(some) > 1:
-                size = len(some) // 2
-                continue
-            handled, left, spoiled = _alone(tenant_id, some[0], handle, ring), [], True
-        done += handled
-        rest = left + rest[len(some) :]
-        size = 1 if spoiled else min(2 * size, BATCH)
-    return done
-
-
-def _alone(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Handle, ring: nudges.Ring) -> int:
-    """One run that cannot be handled must not keep the sweep from all the others; the log says which it was."""
-    try:
-        with wall.within(tenant_id, by="timer"):
-            run = Run.objects.select_for_update(skip_locked=True).filter(pk=run_id).first()
-            return handle(run, ring) if run is not None else 0
-    except Exception:
-        log.exception("the sweep could not handle run %s", run_id)
-        return 0
-
-
-def _batch(
-    tenant_id: uuid.UUID, run_ids: Sequence[uuid.UUID], handle: Handle, ring: nudges.Ring
-) -> tuple[int, list[uuid.UUID], bool]:
-    """How many rows were handled, which runs are left, and whether one was written another way."""
-    done, rung = 0, list[uuid.UUID]()
-    with wall.within(tenant_id, by="timer"), gathering.gathered() as together:
-        waiting = papers.lock(together, run_ids)
-        while waiting and not together.is_spoiled:
-            done += handle(waiting.pop(0), rung.append)
-    nudges.each(rung, ring)
-    return done, [run.pk for run in waiting], together.is_spoiled
 
 
 def _runs_with_expired_leases() -> Iterable[uuid.UUID]:
@@ -217,7 +172,7 @@ STEPS: dict[str, Work] = {
     "claims": by_run(_runs_with_decayed_claims, _decay_claims),
     "overrun": by_run(_runs_out_of_time, _stop_overrun),
     "nudges": _nudge,
-    "outside": outside.due,
+    "outside": lambda tenant_id, ring: outside.due(tenant_id, ring),  # it needs what needs the sweep
     "late": upkeep.mark_late,
     "woken": by_run(upkeep.asleep, upkeep.wake),
     "reminded": by_run(upkeep.unapproved, upkeep.remind),

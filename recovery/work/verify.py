@@ -11,7 +11,7 @@ from recovery import case as cases
 from recovery.case import Case
 from recovery.connectors.base import Finding
 from recovery.rules import assembly, backoff, bounds
-from runs import definitions, record, redact, vault
+from runs import definitions, gathering, record, redact, vault
 from runs.definitions import Definition
 from runs.models import Action, Run
 from runs.querysets import read_clock
@@ -68,8 +68,7 @@ def prove(
         settle.ask_if_contradicted(run, action, actor)
         record.write_event(run, "late_look", actor, action=action, reason=finding.fact, data={"verdict": verdict})
         return None
-    Action.objects.filter(pk=action.pk).update(verdict=verdict)
-    action.refresh_from_db()
+    gathering.change(action, {}, {"verdict": verdict})
     settle.settle(run, action, actor)
     callbacks.use_waiting(run, action)
     return None
@@ -99,5 +98,5 @@ def _recounted(run: Run, action: Action, finding: Finding, *, tool: Tool, actor:
     unanswered = finding.verdict in ("probe_failed", "processing")
     if unanswered and tool.reconcile is not None and action.looks <= tool.reconcile.max_looks:
         again_at = read_clock() + timedelta(seconds=backoff.CAP_SECONDS)
-        Action.objects.filter(pk=action.pk).update(due_at=again_at)
+        gathering.change(action, {}, {"due_at": again_at})
     return None

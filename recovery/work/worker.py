@@ -23,7 +23,7 @@ from recovery.rules import assembly, circuit
 from recovery.rules.decide import Action as Answer
 from recovery.work import outside, polling, sending, verify
 from recovery.work.sending import Errand
-from runs import definitions, record, vault, wall
+from runs import definitions, gathering, record, vault, wall
 from runs.models import Action, Run
 from runs.querysets import database_now, read_clock
 from runs.record import TIMER, Actor
@@ -41,6 +41,8 @@ class Ticket:
 
     tenant_id: uuid.UUID
     decision_id: uuid.UUID
+    run_id: uuid.UUID
+    action_row: uuid.UUID
     fence: int
     asked_after: int
     started_at: datetime
@@ -73,7 +75,7 @@ def execute(decision_id: uuid.UUID) -> None:
 def _look(ticket: Ticket) -> None:
     finding = try_out(ticket.question) if ticket.verb == "trial" else ask(ticket.question)
     crashpoints.point("C21")
-    _conclude(ticket, finding)
+    conclude(ticket, finding)
     crashpoints.point("C25")
 
 
@@ -104,26 +106,32 @@ def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | Errand | Non
         decision = _waiting(decision_id)
         if run is None or decision is None or decision.action is None:
             return None
-        if decision.verb == "send":
-            return _take_errand(decision, run, decision.action)
-        case = cases.read(run, decision.action)
-        refusal = _no_longer(decision, run, decision.action)
-        if refusal is not None:
-            _refuse(decision, run, decision.action, refusal)
-            return None
-        entry = _enter(decision, case)
-        if entry.again_at is not None:
-            _wait_for_circuit(decision, run, decision.action, entry.again_at)
-            return None
-        advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=_lease(decision, case))
-        return _ticket(decision, run, case, entry)
+        return start(decision, run, decision.action)
 
 
-def _enter(decision: Decision, case: Case) -> Entry:
+def start(decision: Decision, run: Run, action: Action, *, rounds: int = 1) -> Ticket | Errand | None:
+    """The lease on a decision that waits, under its run's lock; `rounds`: how many looks may come before this one."""
+    if decision.verb == "send":
+        return _take_errand(decision, run, action)
+    case = cases.read(run, action)
+    refusal = _no_longer(decision, run, action)
+    if refusal is not None:
+        _refuse(decision, run, action, refusal)
+        return None
+    lease_until = _lease(decision, case, rounds)
+    entry = _enter(decision, case, lease_until)
+    if entry.again_at is not None:
+        _wait_for_circuit(decision, run, action, entry.again_at)
+        return None
+    advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=lease_until)
+    return _ticket(decision, run, case, entry)
+
+
+def _enter(decision: Decision, case: Case, lease_until: datetime) -> Entry:
     """Through the circuit of the look. One that a person asks for waits its turn for no others."""
     return circuits.enter(
         case.troubled, _way(decision, case), case.definition, purpose="trial" if decision.verb == "trial" else "look",
-        lease_until=_lease(decision, case), waited=decision.by is None and decision.verb != "trial",
+        lease_until=lease_until, waited=decision.by is None and decision.verb != "trial",
     )  # fmt: skip
 
 
@@ -134,9 +142,9 @@ def _way(decision: Decision, case: Case) -> str | None:
 def _wait_for_circuit(decision: Decision, run: Run, action: Action, again_at: datetime) -> None:
     """What would be asked is given a rest: the look keeps its place, and the record says why (F115)."""
     _refuse(decision, run, action, "What would be asked is given a rest; the look-up waits for its circuit.")
-    action.refresh_from_db()
+    gathering.refresh(action)
     if decision.verb != "trial" and (action.settled_at is None or action.state == "succeeded"):
-        Action.objects.filter(pk=action.pk).update(due_at=again_at)
+        gathering.change(action, {}, {"due_at": again_at})
 
 
 def _take_errand(decision: Decision, run: Run, action: Action) -> Errand | None:
@@ -157,11 +165,11 @@ def _take_errand(decision: Decision, run: Run, action: Action) -> Errand | None:
     return sending.permit(decision, run, action, entry)
 
 
-def _lease(decision: Decision, case: Case) -> datetime:
+def _lease(decision: Decision, case: Case, rounds: int) -> datetime:
     """Longer than the look may take: to connect and to read have `timeout_seconds` each."""
     connector = _connector(decision, case)
     seconds = 2 * connector.timeout_seconds if connector else 0.0
-    return read_clock() + timedelta(seconds=seconds + LEASE_GRACE_SECONDS)
+    return read_clock() + timedelta(seconds=rounds * seconds + LEASE_GRACE_SECONDS)
 
 
 def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None:
@@ -175,8 +183,12 @@ def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None
 
 
 def _waiting(decision_id: uuid.UUID) -> Decision | None:
-    waits = Q(state="requested") | Q(state="running", lease_until__lte=database_now())
-    return Decision.objects.filter(waits, pk=decision_id).select_related("action", "by").first()
+    return Decision.objects.filter(is_waiting(), pk=decision_id).select_related("action", "by").first()
+
+
+def is_waiting() -> Q:
+    """Decisions that nobody works on: new ones, and those whose worker's lease ran out."""
+    return Q(state="requested") | Q(state="running", lease_until__lte=database_now())
 
 
 def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
@@ -204,12 +216,21 @@ def _ticket(decision: Decision, run: Run, case: Case, entry: Entry) -> Ticket:
     elif action.settled_at is None:
         record.move_action(action, "probing", actor, run=run, kind="look_started", looks=F("looks") + 1, due_at=None)
     else:
-        Action.objects.filter(pk=action.pk).update(looks=F("looks") + 1, due_at=None)
+        gathering.change(action, {}, {"looks": F("looks") + 1, "due_at": None})
         record.write_event(run, "recount_started", actor, action=action, data={"step": action.step})
     return Ticket(
-        run.tenant_id, decision.pk, decision.fence, action.attempts, started_at, question, decision.verb,
-        _way(decision, case), entry.slot.pk if entry.slot else None,
-    )  # fmt: skip
+        tenant_id=run.tenant_id,
+        decision_id=decision.pk,
+        run_id=run.pk,
+        action_row=action.pk,
+        fence=decision.fence,
+        asked_after=action.attempts,
+        started_at=started_at,
+        question=question,
+        verb=decision.verb,
+        way=_way(decision, case),
+        slot_id=entry.slot.pk if entry.slot else None,
+    )
 
 
 def _question(decision: Decision, case: Case) -> Question:
@@ -242,32 +263,37 @@ def _connector(decision: Decision, case: Case) -> Connector | None:
     return definition.connector(tool) or sent
 
 
-def _conclude(ticket: Ticket, finding: Finding) -> None:
-    """Record the finding and what follows from it, if the lease is still ours; else keep it as evidence only (I6)."""
+def conclude(ticket: Ticket, finding: Finding) -> None:
+    """Record the finding and what follows from it, with its run locked."""
     with wall.within(ticket.tenant_id, by="worker"):
         decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
         run = record.lock_run(decision.run_id)
         decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
         assert run is not None  # noqa: S101  (composite foreign keys)
         assert decision.action is not None  # noqa: S101
-        ours = decision.state == "running" and decision.fence == ticket.fence
-        circuits.heard_look(
-            ticket.way, ticket.slot_id, definitions.of_run(run), run.tenant_id, fault=finding.fault, fact=finding.fact
-        )  # fmt: skip
-        if ours:
-            _end(decision, "done", finding.fact)  # first, for what follows may order the next look
-        if ticket.verb == "trial":
-            return
-        verify.prove(
-            run,
-            decision.action,
-            finding,
-            asked_after=ticket.asked_after,
-            started_at=ticket.started_at,
-            actor=_actor(decision),
-            ours=ours,
-        )
+        record_finding(decision, run, decision.action, ticket, finding)
         crashpoints.point("C22")
+
+
+def record_finding(decision: Decision, run: Run, action: Action, ticket: Ticket, finding: Finding) -> None:
+    """What follows from a finding if the lease is still ours; else it is kept as evidence only (I6)."""
+    ours = decision.state == "running" and decision.fence == ticket.fence
+    circuits.heard_look(
+        ticket.way, ticket.slot_id, definitions.of_run(run), run.tenant_id, fault=finding.fault, fact=finding.fact
+    )  # fmt: skip
+    if ours:
+        _end(decision, "done", finding.fact)  # first, for what follows may order the next look
+    if ticket.verb == "trial":
+        return
+    verify.prove(
+        run,
+        action,
+        finding,
+        asked_after=ticket.asked_after,
+        started_at=ticket.started_at,
+        actor=_actor(decision),
+        ours=ours,
+    )
 
 
 def _end(decision: Decision, state: str, result: str) -> None:

@@ -437,7 +437,7 @@ def test_F058_a_worker_whose_place_was_taken_moves_nothing_while_the_other_looks
     worker.execute(pressed.pk)
     assert evidence(lost) == ["absent"]
     assert (lost.action().state, decision(pressed, lost).state) == ("probing", "running")
-    worker._conclude(taken[0], present())
+    worker.conclude(taken[0], present())
     assert (effects(lost), decision(pressed, lost).state) == (["apply_credit"], "done")
 
 

@@ -1,0 +1,188 @@
+"""`python -m benchmarks.recovery`: after a crash, and many looks at once, beside row by row and beside DBOS.
+
+RECOVERY_CALLS calls are executing when their agents die (1,000), RECOVERY_LOOKS tasks are closed by looks that found
+the effect (10,000). Each is done once by the batch and, for a part of the rows (RECOVERY_ALONE, 100), one by one. The
+bare figure is what PostgreSQL needs to close rows with an audit row each, 500 to a statement. With PEERS and
+PEERS_PYTHON set, DBOS's own recovery of as many workflows runs in the same server.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks import house
+from benchmarks.figures import Ratio, line, table
+
+CALLS = int(os.environ.get("RECOVERY_CALLS", "1000"))
+LOOKS = int(os.environ.get("RECOVERY_LOOKS", "10000"))
+ALONE = int(os.environ.get("RECOVERY_ALONE", "100"))
+BARE = """
+CREATE TABLE bare_task (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state text NOT NULL DEFAULT 'open',
+  due timestamptz NOT NULL DEFAULT now());
+CREATE INDEX ON bare_task (due, id) WHERE state = 'open';
+CREATE TABLE bare_audit (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, task_id bigint NOT NULL,
+  kind text NOT NULL, at timestamptz NOT NULL DEFAULT now());
+"""
+CLOSE = """WITH done AS (UPDATE bare_task SET state = 'done' WHERE id = ANY (%s) AND state = 'open' RETURNING id)
+  INSERT INTO bare_audit (task_id, kind) SELECT id, 'reconciled' FROM done"""
+
+
+def main() -> None:
+    with house.settle() as where:
+        from benchmarks import peers, scenery
+
+        house.mark_for_rehearsal(where)
+        scene = scenery.build(scenery.LOOKED_UP)
+        swept = _after_a_crash(where, scene)
+        looked = _many_looks(where, scene)
+        bare = _bare(where)
+        others, sentences = peers.recovered(lambda: house.peers_dsn(where), CALLS)
+    _print(swept, looked, bare, peers.recovery_seconds(others), sentences)
+
+
+def _after_a_crash(where: house.Places, scene: Any) -> dict[str, float]:
+    """Every lease has run out; one pass of the sweep gives each call its state and its task."""
+    from recovery.models import HumanTask
+    from recovery.work import sweep
+    from runs import wall
+
+    def pass_over(many: int) -> float:
+        _lose(where, scene, many)
+        with _timed() as took:
+            handled = sweep.sweep(ring=_quiet)["leases"]
+        assert handled == many, f"{handled} of {many} calls were handled in one pass"
+        return took[0]
+
+    pass_over(50)  # a worker that has been up for some seconds
+    seconds = pass_over(CALLS)
+    with wall.within(scene.who.tenant_id):
+        assert HumanTask.objects.filter(state="open").count() == CALLS + 50
+    with _one_by_one():
+        alone = pass_over(ALONE) * CALLS / ALONE
+    return {"together": seconds, "alone": alone}
+
+
+def _many_looks(where: house.Places, scene: Any) -> dict[str, float]:
+    """Looks that found the effect: what recording them costs, request excluded."""
+    from django.db import connection
+
+    from recovery.connectors.base import Finding
+    from recovery.models import Decision
+    from recovery.work import looks, sweep
+    from runs import wall
+
+    tenant = scene.who.tenant_id
+    found = Finding("present", "One record is ours: cr_1.", 1, "cr_1", {"id": "cr_1"}, {"id": "cr_1"})
+
+    def recorded(many: int) -> tuple[float, float]:
+        _lose(where, scene, many)
+        sweep.sweep(ring=_quiet)
+        house.move_clock(where, seconds=3600)
+        while sweep.sweep(ring=_quiet)["due"]:
+            pass
+        with wall.within(tenant):
+            waiting = list(Decision.objects.filter(state="requested").order_by("id"))
+        tickets = looks.take(tenant, waiting)
+        house.gather_statistics(where)
+        server = connection.connection.info.backend_pid
+        before = house.busy_seconds(server)
+        with _timed() as took:
+            looks.conclude(tenant, [(ticket, found) for ticket in tickets])
+        assert len(tickets) >= many, f"{len(tickets)} of {many} looks were ordered"
+        return took[0] / len(tickets), (house.busy_seconds(server) - before) / len(tickets)
+
+    recorded(20)
+    with _one_by_one():
+        alone, alone_busy = recorded(ALONE)
+    together, busy = recorded(LOOKS)
+    return {"together": together, "busy": busy, "alone": alone, "alone_busy": alone_busy}
+
+
+def _lose(where: house.Places, scene: Any, many: int) -> None:
+    """Calls that are permitted and never reported; their leases are over."""
+    from benchmarks import calls
+
+    for _ in range(many):
+        calls.permitted(scene, scene.open_run())
+    house.move_clock(where, seconds=60)
+    house.gather_statistics(where)
+
+
+def _bare(where: house.Places) -> dict[str, float]:
+    """Seconds a row, and of the server's processor, to close a row with an audit row: 500 to a statement."""
+    import psycopg
+
+    with psycopg.connect(house.dsn(where, owner=True), autocommit=True) as session:
+        session.execute(BARE)
+        session.execute("INSERT INTO bare_task (state) SELECT 'open' FROM generate_series(1, %s)", [LOOKS])
+        session.execute("ANALYZE bare_task")
+        server = session.info.backend_pid
+        before = house.busy_seconds(server)
+        with _timed() as took:
+            for first in range(1, LOOKS + 1, 500):
+                session.execute(CLOSE, [list(range(first, first + 500))])
+    return {"together": took[0] / LOOKS, "busy": (house.busy_seconds(server) - before) / LOOKS}
+
+
+@contextmanager
+def _timed() -> Iterator[list[float]]:
+    took: list[float] = []
+    gc.collect()
+    begun = time.perf_counter()
+    yield took
+    took.append(time.perf_counter() - begun)
+
+
+@contextmanager
+def _one_by_one() -> Iterator[None]:
+    """Each run in a transaction of its own, each statement by itself."""
+    from recovery.work import together
+
+    usual = together.in_batches
+
+    def alone(tenant_id: uuid.UUID, run_ids: Any, handle: Callable[..., Any], *, by: Any, calls: Any = ()) -> Any:
+        return [one for run_id in run_ids for one in together.alone(tenant_id, run_id, handle, by)]
+
+    together.in_batches = alone  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        together.in_batches = usual
+
+
+def _quiet(_: uuid.UUID) -> None:
+    return None
+
+
+def _print(
+    swept: dict[str, float],
+    looked: dict[str, float],
+    bare: dict[str, float],
+    dbos: float | None,
+    sentences: list[str],
+) -> None:
+    ratios = [
+        Ratio(f"seconds of one pass over {CALLS} lost calls", swept["together"], most=0.5),
+        Ratio("the same row by row / one pass", swept["alone"] / swept["together"], least=20),
+        Ratio("looks recorded row by row / together", looked["alone"] / looked["together"], least=20),
+        Ratio("the server's time for a look / for a bare row", looked["busy"] / bare["busy"], most=3),
+    ]
+    if dbos is not None:
+        ratios.insert(1, Ratio(f"DBOS, {CALLS} workflows recovered / one pass", dbos / swept["together"], least=20))
+    verdict = {True: "met", False: "missed", None: ""}
+    compared = [(one.name, f"{one.value:.2f}", one.target, verdict[one.met]) for one in ratios]
+    print(table(("ratio", "value", "target", ""), compared), end="\n\n")
+    for sentence in sentences:
+        print(sentence)
+    for figure in (*[one.figure() for one in ratios], {"swept": swept}, {"looked": looked}, {"bare": bare}):
+        print(line(figure))
+
+
+if __name__ == "__main__":
+    main()

@@ -98,9 +98,11 @@ KEYED = {**KEY, "retention_seconds": 100}
 
 
 def tries(*told: tuple[str | None, float, int]) -> tuple[Try, ...]:
-    """Observed, sent at, under which generation of the key."""
-    ends = ((said, T0 + timedelta(seconds=at), generation) for said, at, generation in told)
-    return tuple(Try(number, said, at, at, generation) for number, (said, at, generation) in enumerate(ends, 1))
+    """Observed, sent at, under which generation of the key; each ends five seconds later."""
+    return tuple(
+        Try(number, said, T0 + timedelta(seconds=at + 5), T0 + timedelta(seconds=at), generation)
+        for number, (said, at, generation) in enumerate(told, 1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,7 @@ def tries(*told: tuple[str | None, float, int]) -> tuple[Try, ...]:
         ([("ok_invalid", 0, 1), ("ok_valid", 10, 1)], "ok_valid"),
         ([("unknown", 0, 1), ("unknown", 5, 1), ("ok_valid", 10, 1)], "ok_valid"),
         ([("ok_valid", 0, 1), ("unknown", 10, 1)], "ok_valid"),
+        ([("unknown", 0, 1), ("ok_valid", 64, 1)], "ok_valid"),  # it counts when it was sent
         ([("unknown", 0, 1), ("ok_valid", 70, 1)], "unknown"),  # the provider may have forgotten the key
         ([("unknown", 0, 1), ("ok_valid", 10, 2)], "unknown"),  # another key: another call to the provider
         ([("unknown", 0, 1), ("permanent_reject", 10, 1)], "unknown"),
@@ -120,6 +123,12 @@ def test_a_valid_reply_settles_every_attempt_that_went_out_under_the_same_live_k
 ) -> None:
     about = known(of=tool(idempotency=KEYED), tries=tries(*sent))
     assert seen(about, at=80)[0] == expected, "and it stays so when the key has expired since"
+
+
+def test_a_reply_under_an_older_key_is_not_measured_by_the_life_of_the_newer_one() -> None:
+    sent = tries(("unknown", 0, 1), ("ok_valid", 70, 1), ("transient_reject", 80, 2))
+    newer = known(of=tool(idempotency=KEYED), tries=sent, first_dispatched_at=T0 + timedelta(seconds=80))
+    assert seen(newer)[0] == "unknown"
 
 
 def test_an_effect_is_not_forgotten_over_a_later_refusal() -> None:
@@ -186,6 +195,8 @@ def test_under_a_live_key_an_earlier_try_that_was_found_is_the_same_effect() -> 
     assert seen(replace(about, facts=(*found, fact("absent_final", after=2))))[1] == "conflict"
     other_key = replace(about, tries=tries(("unknown", 0, 1), ("unknown", 10, 2)))
     assert seen(other_key)[1] == "none"
+    forgotten = replace(about, tries=tries(("unknown", 0, 1), ("unknown", 70, 1)))
+    assert seen(forgotten)[1] == "none", "the later try may have made a second one"
 
 
 def test_an_earlier_absence_says_nothing_of_a_later_try_under_any_key() -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from steadyhand.manifest import Tool
 
-from recovery.rules import assembly, bounds
+from recovery.rules import assembly, bounds, trust
 from recovery.rules.decide import Action, NextAction, decide
 from recovery.rules.evidence import Evidence
 from recovery.rules.known import Fact, Known, Try
@@ -82,12 +82,13 @@ def _tool(key: str, limits: dict[str, Any], proof: str) -> Tool:
 
 @dataclass
 class History:
-    """One write and its provider. `breaks`: the bound is not kept once."""
+    """One write and its provider. `breaks`: the bound is not kept. `demoted`: by now that is known from elsewhere."""
 
     rng: random.Random
     tool: Tool
     goal: Any = "forward"
     breaks: bool = False
+    demoted: bool = False
     now: float = 0.0
     tries: list[Try] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
@@ -118,12 +119,13 @@ class History:
 
     def known(self) -> Known:
         refused = bool(self.tries) and self.tries[-1].observed == "permanent_reject"
+        tool = trust.undeclared(self.tool) if self.demoted else self.tool
         first = None if self.first_used is None else _at(self.first_used)
         return Known(
-            tool=self.tool, connector_kind="http", tries=tuple(self.tries), facts=tuple(self.facts), goal=self.goal,
+            tool=tool, connector_kind="http", tries=tuple(self.tries), facts=tuple(self.facts), goal=self.goal,
             looks_made=self.looks, due_at=T0, first_dispatched_at=first, max_attempts=5,
             budget_left=True, deadline_at=None, next_due_at=None, over_threshold=False, gate_open=True,
-            never_again=refused,
+            never_again=refused, demoted=self.demoted,
         )  # fmt: skip
 
     def _moment(self) -> Moment:
@@ -145,13 +147,18 @@ class History:
         return self._honours and self.first_used is not None and latest < self.first_used + self._retention
 
     def _shows(self) -> bool:
-        """A broken bound, and what somebody did outside, excuse an answer until a row tells of them."""
+        """A broken bound, and what somebody did outside, excuse an answer until a row tells of them.
+
+        Once a connector is demoted its bounds are not believed, so nothing excuses any more.
+        """
         if self.undone and not any(fact.verdict == "undone" for fact in self.facts):
             return False
         disproven = max((fact.after_attempt for fact in self.facts if fact.verdict == "absent_final"), default=0)
         found = ("present", "present_final", "partial", "partial_final", "conflict")
-        return not self.breaks or any(
-            fact.verdict in found and fact.after_attempt <= disproven for fact in self.facts
+        return (
+            self.demoted
+            or not self.breaks
+            or any(fact.verdict in found and fact.after_attempt <= disproven for fact in self.facts)
         )
 
     # --- sending --------------------------------------------------------------------------------------------
@@ -180,9 +187,7 @@ class History:
         lag = self.rng.choice((0.0, 0.0, LAG - 0.1 if self._bounded else 300.0))
         answered = sent_at + 6.0
         done = [(in_time, lag, True)]
-        match self.rng.choice(
-            ("ok", "lost", "late", "silent", "refused", "limited", "not sent", "broken", "part", "lie")
-        ):
+        match "late" if self.breaks and not self.tries else self.rng.choice(FATES):
             case "ok":
                 return "ok_valid", answered - sent_at, self._twice(done)
             case "lost":
@@ -221,6 +226,8 @@ class History:
             end, self._end = self._end, None
             return end()
         self._advance(self.now + self.rng.choice(PAUSES))
+        # Known from another call, before this one was sent again on the strength of the bound.
+        self.demoted = self.demoted or (self.breaks and len(self.tries) == 1 and self.rng.random() < 0.1)
         happen = self.rng.choice((self._look, self._look, self._late_report, self._message, self._undo_outside))
         return happen()
 
@@ -228,7 +235,8 @@ class History:
         """A look now, whoever asked for it; whether it is final is computed as the worker computes it."""
         self.looks += 1
         said, count = self._seen()
-        final_at = bounds.final_from(self.tool, bounds.uncertain_since(self.known()))
+        known = self.known()
+        final_at = bounds.final_from(known.tool, bounds.uncertain_since(known))
         verdict = bounds.finalize(said, started_at=_at(self.now), final_at=final_at)
         self.facts.append(Fact("probe", verdict, len(self.tries), _at(self.now), count))
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recovery.rules import assembly, bounds, testimony
+from recovery.rules import assembly, bounds, testimony, trust
 from recovery.rules.decide import Action
 from recovery.rules.known import Fact, Known
 from tests.recovery.histories import T0, History, Moment, contracts
@@ -75,7 +75,7 @@ def test_the_histories_lead_everywhere(whole: Told) -> None:
 # --- faults planted into the assembly -----------------------------------------------------------------------
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-MODULES = (assembly, bounds, testimony)
+MODULES = (assembly, bounds, testimony, trust)
 
 
 def put(name: str, wrong: Callable[[Any], Any]) -> Plant:
@@ -171,6 +171,8 @@ FAULTS: dict[str, tuple[Plant, str]] = {
     "a message is stronger than a final look": (put("verdict_of", _callback_first), "false ok"),
     "a message is taken for a look": (put("_is_word", lambda right: lambda known, fact: False), "false ok"),
     "an effect of a disproven try is overlooked": (put("overturned", lambda right: lambda facts: False), "false ok"),
+    "a demotion does not reach what was proven before it": (
+        put("weakened", lambda right: lambda verdict: verdict), "duplicate"),
     "an undo by somebody else is overlooked": (
         put("undone_outside", lambda right: lambda known: False), "empty undo"),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from console.builders import letters
 from tests import factories
 from tests.console.conftest import House
-from tests.console.desk import press
+from tests.console.desk import address, decided, press, said, sheet
 from tests.console.test_task import plain, text
 from tests.factories import Case, advance_clock, propose, reply, report
 from tests.failures.outside import DOWN
@@ -89,3 +89,16 @@ def test_more_letters_cost_no_more_statements(house: House, letter: Case, sign_i
 @pytest.mark.parametrize("address", ["/letters/?view=all", "/letters/?before=x"])
 def test_an_address_that_names_nothing_is_a_404(house: House, sign_in: SignIn, address: str) -> None:
     assert sign_in("omar").get(address).status_code == 404
+
+
+def test_F159_two_people_who_press_replay_permit_one_more_try(letter: Case, sign_in: SignIn) -> None:
+    omar, ada = sign_in("omar"), sign_in("ada")
+    forms = [sheet(person, letter, "replay") for person in (omar, ada)]
+    first, second = [
+        person.post(address(letter, "replay"), form) for person, form in zip((omar, ada), forms, strict=True)
+    ]
+    assert (first.status_code, second.status_code) == (303, 409)
+    assert "Your click changed and sent nothing" in said(second)
+    assert len(decided(letter, verb="replay")) == 1
+    report(letter, propose(letter), reply({"error": "slow down"}, status=429))
+    assert propose(letter).answer == "wait"

@@ -82,7 +82,7 @@ def test_what_lies_outside_of_the_interval_is_left_out(served: Counted, remote: 
 
 
 @pytest.mark.parametrize(
-    "page",
+    "answered",
     [
         {}, {"items": None}, {"items": "none"}, [], {"items": [{"at": "2026-03-14T09:01:00Z"}]},
         {"items": [{"id": "cr_1"}]}, {"items": [{"id": "cr_1", "at": "yesterday"}]},
@@ -91,9 +91,9 @@ def test_what_lies_outside_of_the_interval_is_left_out(served: Counted, remote: 
     ],
 )  # fmt: skip
 def test_a_page_that_cannot_be_read_or_is_not_the_last_is_no_listing(
-    served: Counted, remote: Remote, page: Any
+    served: Counted, remote: Remote, answered: Any
 ) -> None:
-    remote.pages = [page]
+    remote.pages = [answered]
     with pytest.raises(CannotList):
         listing.effects(interval(served))
 
@@ -119,9 +119,11 @@ def test_an_endpoint_is_asked_for_the_interval_and_may_go_on(served: Counted, re
 
 
 @pytest.mark.parametrize(
-    "page", [{"effects": [], "complete": False}, {"effects": None}, {"effects": [{"external_id": ""}]}, []]
+    "answered", [{"effects": [], "complete": False}, {"effects": None}, {"effects": [{"external_id": ""}]}, []]
 )
-def test_an_endpoint_that_says_it_is_not_whole_has_listed_nothing(served: Counted, remote: Remote, page: Any) -> None:
-    remote.pages = [page]
+def test_an_endpoint_that_says_it_is_not_whole_has_listed_nothing(
+    served: Counted, remote: Remote, answered: Any
+) -> None:
+    remote.pages = [answered]
     with pytest.raises(CannotList):
         listing.effects(interval(served, "webhook"))

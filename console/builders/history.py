@@ -78,6 +78,7 @@ _WORDS = {
     "failed": "Failed",
     "escalated": "Stopped for a person",
     "corrected": "Reason corrected",
+    "record_corrected": "`{step}`: the record is corrected",
 }
 
 

@@ -28,7 +28,7 @@ def concerns(at: Situation, name: str) -> bool:
         "replay": bool(at.letter),
         "discard": bool(at.letter),
         "top_up": at.fired is not None,
-        "attest": tried,
+        "attest": tried or correctable(at),
         "request_input": bool(at.question),
         "provide_input": bool(at.question),
         "compensate": at.rolling_back or at.undoable > 0 or could_undo,
@@ -167,10 +167,13 @@ def attest(at: Situation) -> Verb:
     bar = barred(at, "attest")
     if bar is not None:
         return bar
-    if at.evidence is None or at.settled or at.evidence.effect == "read":
-        return blocked("attest", "settled", "no write is open, so there is nothing to vouch for.")
     if at.attested:
         return blocked("attest", "attest", f"{at.attested}; it waits for a second person.")
+    if correctable(at):
+        more = "." if counts_alone(at) else ", once a second person confirms it."
+        return allowed("attest", "F131", _CORRECTS + more)
+    if at.evidence is None or at.settled or at.evidence.effect == "read":
+        return blocked("attest", "settled", "no write is open, so there is nothing to vouch for.")
     if at.in_flight:
         return blocked("attest", "look", "the call is still out; its own answer comes first.")
     if at.check_under_way:
@@ -185,6 +188,14 @@ def attest(at: Situation) -> Verb:
     if counts_alone(at):
         return allowed("attest", "attest", f"{sentence}; your word counts at once.")
     return allowed("attest", "attest", f"{sentence}; it counts once a second person confirms it.")
+
+
+_CORRECTS = "The run has ended: what you state is kept beside its record as a correction"
+
+
+def correctable(at: Situation) -> bool:
+    """Whether the record of a settled write may be found wrong: its run is over, and its task was opened again."""
+    return at.task_open and at.settled and at.sent_write and not at.run_open
 
 
 def counts_alone(at: Situation) -> bool:

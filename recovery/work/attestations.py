@@ -7,7 +7,7 @@ What was confirmed is evidence like any other, and the weakest: a later look may
 
 from __future__ import annotations
 
-from recovery import settle
+from recovery import escalation, settle
 from recovery.panel import Panel
 from recovery.rules.authority import counts_alone
 from recovery.statements import VERDICTS, WORDS
@@ -47,12 +47,23 @@ def confirm(seen: Panel, order: Order, actor: Actor) -> Done:
 
 
 def _count(seen: Panel, outcome: str, reference: str, source: str, fact: str, actor: Actor) -> None:
-    """The statement becomes evidence, and the table says what follows from it."""
+    """The statement becomes evidence, and the table says what follows from it; over an ended run, a correction."""
     action, verdict = seen.call, VERDICTS[outcome]
     record.add_evidence(
         action, run=seen.run, kind="person", verdict=verdict, source=source, strength=STRENGTH, fact=fact,
         external_id=reference if verdict == "present" else "", started_at=read_clock(),
     )  # fmt: skip
+    if seen.situation.settled:
+        return _correct(seen, action, WORDS[outcome], fact, actor)
     Action.objects.filter(pk=action.pk).update(verdict=verdict)
     action.refresh_from_db()
     settle.settle(seen.run, action, actor)
+    return None
+
+
+def _correct(seen: Panel, action: Action, words: str, fact: str, actor: Actor) -> None:
+    """What was recorded stays as it was recorded; this says beside it that it was wrong (F131)."""
+    data = {"task": str(seen.task.pk), "recorded": action.state, "outcome": seen.run.outcome}
+    record.write_event(seen.run, "record_corrected", actor, action=action, reason=fact, data=data)
+    escalation.close(seen.task, actor=actor, resolution=f"Corrected: {words}. {fact}")
+    settle.refresh_run(seen.run, actor)

@@ -7,17 +7,21 @@ import pytest
 from recovery.work.decisions import ReasonMissing, Refused
 from runs import wall
 from runs.models import Event, Person
-from tests.factories import (
-    Case,
-    advance_clock,
-    finish,
-    lose_the_reply,
-    make_person,
-    propose,
-    turn,
-)
+from tests.factories import Case, advance_clock, finish, lose_the_reply, make_person, propose, succeed, turn
 from tests.failures.conftest import Opener
-from tests.recovery.stories import TWICE, Looks, look, panel, present, press, standing, tasks
+from tests.recovery.stories import (
+    TWICE,
+    Looks,
+    effects,
+    evidence,
+    kinds,
+    look,
+    panel,
+    present,
+    press,
+    standing,
+    tasks,
+)
 
 
 @pytest.fixture
@@ -78,9 +82,55 @@ def test_F131_evidence_that_contradicts_reopens_the_task_that_was_resolved_on_it
     advance_clock(seconds=40)
     look(lost)
     (task,) = tasks(lost)
-    assert (task.state, task.number, task.reason_code) == ("reopened", number, "conflicting_evidence")
+    assert (task.state, task.number, task.reason_code) == ("reopened", number, "duplicate_effect")
     assert reopened(lost).data["resolved_with"] == "The effect is proven."
     assert lost.action().state == "succeeded", "a settled call is not unsettled"
+
+
+def vouched_and_over(opened: Opener, omar: Person) -> Case:
+    """A credit that somebody vouched for, wrongly, in a run that has ended well on it."""
+    case = opened(reconcile=None)
+    turn(case)
+    lose_the_reply(case)
+    press("attest", case, omar, outcome="present", reference="cr_77")
+    succeed(case, "draft_reply")
+    finish(case)
+    assert standing(case) == ("completed", "ok", "completed_reconciled")
+    return case
+
+
+def test_F131_a_wrong_word_is_corrected_beside_the_record_and_nothing_is_edited(
+    opened: Opener, omar: Person, alice: Person
+) -> None:
+    case = vouched_and_over(opened, omar)
+    before = case.action().state, effects(case), evidence(case)
+    press("reopen", case, alice, reason="The credit was another customer's.")
+    press("attest", case, omar, outcome="absent", reference="cr_77 belongs to acct_1")
+    assert (case.action().state, effects(case), evidence(case)[:-1]) == before
+    assert evidence(case) == ["present", "absent_final"]
+    assert standing(case) == ("completed", "ok", "completed_reconciled"), "an end is never taken back"
+    assert kinds(case).count("record_corrected") == 1
+    task = case.task()
+    assert (task.state, task.resolution.startswith("Corrected: it did not happen.")) == ("resolved", True)
+
+
+def test_F131_a_correction_takes_the_same_two_people_as_the_word_did(
+    opened: Opener, omar: Person, alice: Person
+) -> None:
+    case = vouched_and_over(opened, omar)
+    press("reopen", case, alice)
+    press("attest", case, alice, outcome="absent", reference="case 4711")
+    assert (case.task().state, kinds(case).count("record_corrected")) == ("awaiting_approval", 0)
+    with pytest.raises(Refused, match="your role"):
+        press("approve", case, alice)
+    press("approve", case, omar)
+    assert (case.task().state, kinds(case).count("record_corrected")) == ("resolved", 1)
+
+
+def test_what_is_resolved_is_corrected_only_after_it_was_opened_again(opened: Opener, omar: Person) -> None:
+    case = vouched_and_over(opened, omar)
+    with pytest.raises(Refused, match="the task is resolved"):
+        press("attest", case, omar, outcome="absent", reference="x")
 
 
 def test_a_run_that_ended_without_a_sent_write_asks_nothing_again(opened: Opener, omar: Person, looks: Looks) -> None:

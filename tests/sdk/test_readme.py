@@ -27,10 +27,10 @@ def test_a_tool_is_wrapped_in_ten_lines(world: World) -> None:
 
 def test_the_other_examples_run_one_after_the_other(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     names = world.names()
-    first, resumed, turns, loop, ingest, _agents = examples()
+    first, resumed, turns, given, loop, ingest, _agents = examples()
     exec(first, names)
     world.server.then("proposals", answered("replay", result={"id": "cr_1"}))
-    for example in (resumed, turns, loop, ingest):
+    for example in (resumed, turns, given, loop, ingest):
         exec(example, names)
     assert asyncio.run(names["main"]()) == [{"id": "cr_1"}, {"id": "cr_1"}]
     assert world.paid == ["POST /credits/in_1 sh-key-1", "GET /invoices/in_1 -", "GET /invoices/in_2 -"]

@@ -255,11 +255,11 @@ def keeping(*names: str) -> Iterator[None]:
             os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
 
 
-def wait_for(true: Callable[[], bool], what: str, *, every: float = 0.05) -> None:
+def wait_for(true: Callable[[], bool], what: str, *, every: float = 0.05, patience: float = PATIENCE_SECONDS) -> None:
     """Bounded waiting for another process to have done something."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience
     while not true():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS:.0f} s for {what}"
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s for {what}"
         time.sleep(every)
 
 

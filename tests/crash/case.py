@@ -142,6 +142,12 @@ def taken_back(manifest: dict[str, Any]) -> dict[str, Any]:
     return _with(manifest, "void_credit", more)
 
 
+def few_looks(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The same workflow with a credit that is looked for twice, and once more for good."""
+    credit = next(tool for tool in manifest["tools"] if tool["name"] == "apply_credit")
+    return _with(manifest, "apply_credit", {"reconcile": {**credit["reconcile"], "max_looks": 2}})
+
+
 def _with(manifest: dict[str, Any], name: str, more: dict[str, Any]) -> dict[str, Any]:
     tools = [{**tool, **more} if tool["name"] == name else tool for tool in manifest["tools"]]
     return {**manifest, "tools": tools}

@@ -247,10 +247,11 @@ class Agent:
     def call(self, tool: str, arguments: dict[str, Any], step: str) -> Any:
         """Until it is settled, or the process would wait too long. What it came to, as the boundary's word."""
         for asked in range(MOST_ASKED):
-            permit = self._propose(tool, self._drifted(arguments, asked), step)
+            drifted = self._drifted(arguments, asked)
+            permit = self._propose(tool, drifted, step)
             self.world.note(f"{step}: {permit.answer} {permit.error.code if permit.error else ''}")
             if permit.answer == "execute":
-                told = self._dispatch(permit, tool, arguments)
+                told = self._dispatch(permit, tool, drifted)
                 if told is None or told.answer == "again":
                     self._wait(told.wait_seconds if told is not None else 1.0)
                     continue

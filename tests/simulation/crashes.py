@@ -7,6 +7,7 @@ go on. Points that the code names itself (recovery/crashpoints.py) are used as t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from recovery import crashpoints, escalation, intake, permits, refusals, reports, undos
@@ -62,6 +63,7 @@ def _around(patches: Patches, world: Callable[[], World]) -> Callable[[Any, str,
     def around(module: Any, name: str, point: str) -> None:
         step = getattr(module, name)
 
+        @wraps(step)
         def stepped(*args: Any, **named: Any) -> Any:
             world().point(point)
             made = step(*args, **named)
@@ -76,6 +78,7 @@ def _around(patches: Patches, world: Callable[[], World]) -> Callable[[Any, str,
 def _entering(patches: Patches, world: Callable[[], World], module: Any, name: str, at: tuple[str, str]) -> None:
     step = getattr(module, name)
 
+    @wraps(step)
     def stepped(*args: Any, **named: Any) -> Any:
         world().point(*at)
         return step(*args, **named)

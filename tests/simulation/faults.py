@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from recovery.models import DeadLetter, HumanTask
-from runs.models import Action, Person, Run
+from runs.models import Action, Effect, Person, Run
 from tests.simulation.agents import Temper
 from tests.simulation.episode import CREDIT, PLAIN, READ, SHIP, Setup, Stage
 from tests.simulation.fates import GOOD, Fate, late, lost, refusal
@@ -254,7 +254,7 @@ def _(setup: Setup, rng: random.Random) -> None:
     tell(setup, "credit", lost())
 
 
-@fault("F043", "a look-up finds what the reply did not say", asked("conflicting_evidence"))
+@fault("F043", "a look-up finds what the reply did not say", asked("conflicting_evidence", "duplicate_effect"))
 def _(setup: Setup, rng: random.Random) -> None:
     bounded(setup)
     setup.flavour = replace(setup.flavour, keyed=False)
@@ -293,7 +293,14 @@ def _(setup: Setup, rng: random.Random) -> None:
     tell(setup, "credit", replace(refusal("refused"), answer="mismatch"))
 
 
-@fault("F048", "the reply is about another call", lambda stage: None)
+def _ours_only(stage: Stage) -> None:
+    known = {line.id for line in stage.remote.ledger}
+    must(
+        all(one.external_id in known for one in stage.rows(Effect)), "an effect is recorded that is not in the ledger"
+    )
+
+
+@fault("F048", "the reply is about another call", _ours_only)
 def _(setup: Setup, rng: random.Random) -> None:
     bounded(setup)
     tell(setup, "credit", replace(GOOD, answer="foreign"))
@@ -521,9 +528,9 @@ def _(setup: Setup, rng: random.Random) -> None:
     tell(setup, "credit", late(9.0))
 
 
-@fault("F104", "what the model used is not known", once("credit"))
+@fault("F104", "what the model used is not known", every(not_ok, asked("token_budget_exhausted")))
 def _(setup: Setup, rng: random.Random) -> None:
-    setup.temper = replace(setup.temper, unmeasured=True)
+    setup.temper, setup.flavour = replace(setup.temper, unmeasured=True), replace(setup.flavour, tokens=4000)
 
 
 def _one_letter(stage: Stage) -> None:

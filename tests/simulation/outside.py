@@ -48,13 +48,22 @@ class Outside:
 
     def _leave(self, call: Call, attempt: Any) -> Exchange:
         """A byte leaves only under a committed intent of exactly this call (I3)."""
-        if self.intent_asked and call.write:
+        if self.intent_asked:
             _intended(self.world, call, attempt)
         world = self.world
         if world.waits_for("C08") or (world.waits_for("C07") and world.crash and world.crash.mode == "after"):
             cut = replace(self.remote.script.fate(call.tool, self.remote.rng, write=call.write), cut=_is_cut(world))
             self.remote.script.told.setdefault(call.tool, []).insert(0, cut)
-        return self.remote.send(call, world.now)
+        exchange = self.remote.send(call, world.now)
+        self._await_job(exchange)
+        return exchange
+
+    def _await_job(self, exchange: Exchange) -> None:
+        """An accepted job ends by itself, whether or not anybody asks."""
+        fate = exchange.fate
+        if fate.answer == "accepted" and fate.arrives is not None:
+            ends = fate.arrives + (fate.fails if fate.fails is not None else fate.commits or 0.0)
+            self.world.spawn("job", lambda: self.remote.advance(self.world.now), after=ends + 0.001)
 
     def _on_the_way(self, exchange: Exchange, timeout: float, undo: bool) -> None:
         """The moments between the first byte and the reply, for an episode in which somebody dies in one of them."""

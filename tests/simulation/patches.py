@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-ROOMS = ("runs.", "recovery.")
+ROOMS = ("runs.", "recovery.", "steadyhand.")
 _ABSENT = object()
 
 

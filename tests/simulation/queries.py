@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Exists, F, Field, JSONField, Model, Q, Value
+from django.db.models import Exists, F, Field, JSONField, Model, OuterRef, Q, Subquery, Value
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Concat
 
@@ -36,6 +36,7 @@ class Tables(Protocol):
     def by_id(self, model: type[Model], key: Any) -> Row | None: ...
     def pointing(self, model: type[Model], column: str, key: Any) -> Iterable[Row]: ...
     def time(self) -> Any: ...
+    def outside(self, name: str) -> Any: ...
     def transaction(self) -> int: ...
 
 
@@ -64,6 +65,9 @@ def _part(tables: Tables, model: type[Model], child: Any) -> Test:
 
 def _exists(tables: Tables, model: type[Model], asked: Exists) -> Test:
     """A subquery about the row outside, as Django's own queryset has it."""
+    standing = getattr(asked.query, "rows", None)
+    if standing is not None:
+        return lambda row: standing.seen_from(model, row).exists()
     inner = asked.query.model
     pairs = [(one.lhs.target.attname, one.lookup_name, one.rhs) for one in asked.query.where.children]
 
@@ -85,6 +89,8 @@ def _condition(tables: Tables, model: type[Model], name: str, wanted: Any) -> Te
     compare = _COMPARE.get(lookup)
     if compare is None:
         raise Unknown(f"lookup {lookup} in {model.__name__}.{name}")
+    if isinstance(wanted, OuterRef):
+        return lambda row: any(compare(one, tables.outside(wanted.name)) for one in read(tables, row))
     if isinstance(wanted, F):
         other, _ = path(model, wanted.name)
         return lambda row: any(compare(one, two) for one in read(tables, row) for two in other(tables, row))
@@ -106,6 +112,10 @@ def plain_value(tables: Tables, value: Any) -> Any:
         return tables.transaction()
     if isinstance(value, Value):
         return value.value
+    if isinstance(value, CombinedExpression):
+        return _SUM[value.connector](plain_value(tables, value.lhs), plain_value(tables, value.rhs))
+    if isinstance(value, Subquery):
+        return next(iter(value.query.rows.flat_values()), None)
     if hasattr(value, "resolve_expression"):
         return value if not hasattr(value, "flat_values") else value.flat_values()
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -31,7 +31,20 @@ class Rows:
         self._fields: tuple[str, ...] | None = None
         self._shape = "instances"
         self._distinct = False
+        self._more: dict[str, Any] = {}
         self._cache: list[Any] | None = None
+
+    @property
+    def query(self) -> Standing:
+        return Standing(self)
+
+    def seen_from(self, model: type[Model], row: Row) -> Rows:
+        """The same as a subquery of a question about this row."""
+        self._memory().around = (model, row)
+        return self
+
+    def annotate(self, **more: Any) -> Rows:
+        return self._but(_more={**self._more, **more})
 
     # --- narrowing ----------------------------------------------------------------------------------------------
 
@@ -104,6 +117,10 @@ class Rows:
     def _shaped(self, found: list[Row]) -> list[Any]:
         if self._fields is None:
             seen: list[Any] = [instance(self.model, row) for row in found]
+            for name, asked in self._more.items():
+                test = holds(self._memory(), self.model, Q(asked))
+                for one, row in zip(seen, found, strict=True):
+                    setattr(one, name, test(row))
             return list({one.pk: one for one in seen}.values()) if self._distinct else seen
         memory, reads = self._memory(), [path(self.model, name)[0] for name in self._fields]
         told: list[Any] = [tuple(read(memory, row)[0] for read in reads) for row in found]
@@ -198,7 +215,8 @@ class Rows:
 
     def get_or_create(self, defaults: dict[str, Any] | None = None, **named: Any) -> tuple[Any, bool]:
         found = self.filter(**named).first()
-        return (found, False) if found is not None else (self.create(**named, **(defaults or {})), True)
+        plain = {name: value for name, value in named.items() if "__" not in name}
+        return (found, False) if found is not None else (self.create(**plain, **(defaults or {})), True)
 
     def update_or_create(self, defaults: dict[str, Any] | None = None, **named: Any) -> tuple[Any, bool]:
         found = self.filter(**named)
@@ -220,6 +238,18 @@ class Rows:
             for row in found:
                 memory.delete(self.model, row)
         return len(found), {}
+
+
+class Standing:
+    """What Django's own subqueries hold in the place of a query."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def clone(self) -> Standing:
+        return self
+
+    exists = clone
 
 
 class Door:

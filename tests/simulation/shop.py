@@ -43,6 +43,7 @@ class Flavour:
     deadline: float | None = None
     approval: int | None = None
     requires: tuple[str, ...] = ()
+    tokens: int | None = None
 
 
 @lru_cache(maxsize=256)
@@ -67,6 +68,8 @@ def manifest_of(flavour: Flavour) -> tuple[uuid.UUID, dict[str, Any]]:
         "deadline_seconds": flavour.deadline,
         "approval_seconds": flavour.approval,
     }
+    if flavour.tokens is not None:
+        plain["budgets"] |= {"max_input_tokens": flavour.tokens, "turn_input_tokens": flavour.tokens // 2}
     if flavour.requires:
         plain["required_effects"] = list(flavour.requires)
     plain |= {name: value for name, value in optional.items() if value is not None}

@@ -51,6 +51,7 @@ class Memory:
         self._log: list[tuple[type[Model], Any, Row | None]] = []
         self._after: list[Callable[[], Any]] = []
         self._ids = 0
+        self.around: tuple[type[Model], Row] | None = None
         self.reads: Callable[[], None] = lambda: None
         self.writes: Callable[[], None] = lambda: None
 
@@ -69,6 +70,12 @@ class Memory:
 
     def pointing(self, model: type[Model], column: str, key: Any) -> Iterator[Row]:
         return (row for row in self.rows(model) if row[column] == key)
+
+    def outside(self, name: str) -> Any:
+        """What the row around a subquery holds."""
+        assert self.around is not None
+        model, row = self.around
+        return row[column(model, name)]
 
     def transaction(self) -> int:
         return self.commits + 1

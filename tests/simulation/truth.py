@@ -15,13 +15,14 @@ from steadyhand.contract import OUTCOME_OF
 
 from recovery.models import DeadLetter, Decision, HumanTask
 from recovery.rules import messages
-from runs.models import Action, Attempt, Effect, Event, Run
-from runs.states import ACTION_SETTLED, RUN_OPEN, TASK_OPEN
+from recovery.rules.circuit import DEFAULT_TERMS
+from runs.models import Action, Attempt, CircuitSlot, Effect, Event, Run
+from runs.states import ACTION, ACTION_SETTLED, RUN_OPEN, TASK_OPEN
 from tests.recovery import rebuild
 from tests.simulation import shop
 from tests.simulation.remote import Effect as Line
 from tests.simulation.remote import Remote
-from tests.simulation.shop import IN_FLIGHT, LAG, Flavour
+from tests.simulation.shop import IN_FLIGHT, LAG, TIMEOUT, Flavour
 from tests.simulation.tables import Memory
 from tests.simulation.world import Broken, World
 
@@ -85,10 +86,18 @@ class Truth:
             raise Broken("I9", f"{tool} arrived with other arguments under one identity")
         if len(found) > tries:
             raise Broken("I17", f"{len(found)} arrivals of {tool} for {tries} recorded tries")
+        self._keys(found)
         letters = [one for one in self.memory.rows(DeadLetter) if one["action_id"] == row["id"]]
         granted = sum(one["generation"] - 1 + (one["state"] != "recorded") for one in letters)
         if tries > self.flavour.max_attempts + granted:
             raise Broken("I17", f"{tries} tries of {tool}, {self.flavour.max_attempts} are allowed")
+
+    def _keys(self, found: list[Any]) -> None:
+        """I1: nothing is sent under a key that the provider may have forgotten (F046)."""
+        first: dict[str, float] = {}
+        for one in found if self.flavour.keyed and self.flavour.retention is not None else ():
+            if one.arrived_at - first.setdefault(one.call.key, one.arrived_at) > self.flavour.retention:
+                raise Broken("I1", f"{one.call.tool} was sent under a key that had ended")
 
     def _effects(self) -> None:
         """I1: two requests of ours are never two effects, as long as the provider keeps its promises."""
@@ -143,6 +152,8 @@ class Truth:
                     "I6", f"a try that had ended as {self._ended_tries[row['id']][1]} became {row['observed']}"
                 )
         for row in self.memory.rows(Action):
+            if row["looks"] > 3 * self.flavour.max_looks + 30:
+                raise Broken("I8", f"{row['looks']} looks for {row['tool']}")
             if row["role"] == "call" and counted[row["id"]] != row["attempts"]:
                 raise Broken("I18", f"{row['tool']} counts {row['attempts']} tries and has {counted[row['id']]}")
 
@@ -178,6 +189,20 @@ class Truth:
         for row in self.memory.rows(HumanTask):
             if row["state"] in TASK_OPEN and not row["owner_team"]:
                 raise Broken("I2", f"task {row['number']} has no owner")
+        asked = {row["action_id"] for row in self.memory.rows(HumanTask) if row["state"] in TASK_OPEN}
+        for row in self.memory.rows(Action):
+            unknown = row["state"] in OPEN_END and row["reason_code"] == "external_outcome_unknown"
+            if unknown and row["role"] == "call" and row["id"] not in asked:
+                raise Broken("I2", f"nobody was asked about a {row['tool']} that is {row['state']}")
+        self._trials()
+
+    def _trials(self) -> None:
+        """I19: no more trials at a time than a circuit has slots."""
+        live: dict[Any, int] = defaultdict(int)
+        for row in self.memory.rows(CircuitSlot):
+            live[row["circuit_id"]] += row["ended_at"] is None and row["lease_until"] > self.world.clock()
+        if max(live.values(), default=0) > DEFAULT_TERMS.slots:
+            raise Broken("I19", f"{max(live.values())} trials at once, {DEFAULT_TERMS.slots} are allowed")
 
     # --- when all is quiet ----------------------------------------------------------------------------------------
 
@@ -265,6 +290,10 @@ class Truth:
 
     def _history(self) -> None:
         """I18, I11: the states follow from the events alone; each change has its line."""
+        last = {row["action_id"]: row["to_state"] for row in self.memory.rows(Event) if row["to_state"] in ACTION}
+        for row in self.memory.rows(Action):
+            if row["attempts"] and row["role"] == "call" and last.get(row["id"]) != row["state"]:
+                raise Broken("I18", f"no event says that {row['tool']} is {row['state']}")
         found = rebuild.differing(shop.TENANT)
         if found:
             raise Broken("I18", f"history and rows disagree: {found}")
@@ -285,7 +314,7 @@ class Truth:
         """Whether a request landed later, or was seen later, than the provider promised; or one call landed twice
         where nobody can look it up."""
         fate = exchange.fate
-        slow = max((fate.commits or 0.0), *(fate.again or (0.0,))) > IN_FLIGHT or fate.lag > LAG
+        slow = max((fate.commits or 0.0), *(fate.again or (0.0,))) > IN_FLIGHT + TIMEOUT or fate.lag > LAG
         unseen = bool(fate.again or not fate.whole) and not self.flavour.looks
         return slow or unseen or (fate.answer == "accepted" and bool(fate.again))
 

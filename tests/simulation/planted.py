@@ -123,6 +123,7 @@ GROUNDS: dict[str, Callable[[int], Setup]] = {
     )(seed),
     "jobs that fail": lambda seed: _ground(
         plan=(READ, NOTIFY, EXPORT),
+        flavour=Flavour(keyed=True, looks=False),
         told={"export": [replace(GOOD, answer="accepted", commits=None, fails=15.0)],
               "notify": [replace(GOOD, answer="accepted", commits=None, fails=15.0)]},
     )(seed),

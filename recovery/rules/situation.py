@@ -32,6 +32,7 @@ LABELS = {
     "reopen": "Reopen",
     "comment": "Comment",
     "send": "Send the call",
+    "trial": "Try the circuit",
 }
 ABILITY_OF = {
     "reject": "approve",

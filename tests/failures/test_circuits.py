@@ -9,6 +9,7 @@ from steadyhand.contract import Permit
 
 from recovery.connectors.base import Finding, failed
 from recovery.work import worker
+from recovery.work.sweep import sweep
 from runs import wall
 from runs.models import Circuit, CircuitSlot, Event, Tenant
 from tests.factories import (
@@ -317,6 +318,20 @@ def test_F115_a_look_waits_for_its_circuit_its_task_is_open_and_its_clock_runs(u
     look(lost)
     assert standing(lost)[0] == "executing"
     assert state(unkeyed) == "half_open", "the look was the first trial"
+
+
+def test_F115_a_look_that_was_ordered_before_it_opened_is_not_made_and_not_forgotten(
+    unkeyed: Agent, looks: Looks
+) -> None:
+    [lost] = fail(unkeyed, 1, timed_out())
+    advance_clock(seconds=6)
+    sweep(ring=lambda decision_id: None)
+    settle_them(fail(unkeyed, 2, DOWN))
+    assert state(unkeyed) == "open"
+    work(unkeyed.tenant.pk)
+    assert looks.asked == []
+    assert lost.action().due_at > circuit(unkeyed).until
+    assert open_tasks(lost) == [("reconcile_write", "external_outcome_unknown")]
 
 
 def test_F115_look_ups_that_fail_count_too(unkeyed: Agent, looks: Looks) -> None:

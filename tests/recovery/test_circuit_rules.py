@@ -101,6 +101,7 @@ NOT_REACHED = observe.from_exception(ConnectionRefusedError("no"), left=False)
         (reply({}, status=404), False),
         (reply({}, status=401), False),
         (reply({}, status=429), False),
+        (reply({}, status=408), False),
         (reply("no JSON that was promised", status=200), False),
         (reply({"id": "x"}), False),
     ],

@@ -2,6 +2,7 @@
 
 import logging
 import logging.config
+import re
 from typing import Any
 
 import structlog
@@ -11,6 +12,14 @@ CONTROL = {code: f"\\x{code:02x}" for code in [*range(32), 127]} | {10: "\\n", 1
 
 # One line per request or per tick says nothing that the rows do not say better.
 CHATTY = ["httpx", "celery.beat", "celery.worker.strategy", "celery.app.trace"]
+
+# Whoever has one of these addresses may act with it, so no log keeps one whole (SEC-36).
+LINKS = re.compile(r"(/(?:answer|first-admin|accounts/password/reset/key)/)[^/\s\"']+")
+
+
+def hide_links(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """Cut the secret part out of the links that let somebody in or answer for somebody."""
+    return {key: LINKS.sub(r"\1…", value) if isinstance(value, str) else value for key, value in event.items()}
 
 
 def escape_controls(_logger: Any, _method: str, event: EventDict) -> EventDict:
@@ -58,5 +67,5 @@ def _plan(shared: list[Processor], *, readable: bool, level: str) -> dict[str, A
 
 def _renderers(*, readable: bool) -> list[Processor]:
     if readable:
-        return [escape_controls, structlog.dev.ConsoleRenderer(colors=False)]
-    return [structlog.processors.format_exc_info, escape_controls, structlog.processors.JSONRenderer()]
+        return [hide_links, escape_controls, structlog.dev.ConsoleRenderer(colors=False)]
+    return [structlog.processors.format_exc_info, hide_links, escape_controls, structlog.processors.JSONRenderer()]

@@ -13,29 +13,40 @@ from typing import Any
 
 from django.db.models import F
 
+from recovery import tasks
 from recovery.models import QuarantinedMessage
+from recovery.work.nudges import A_MESSAGE
 from runs import redact
 from runs.ids import parse_id
 from runs.querysets import database_now
 
-EXECUTE, SWEEP = "recovery.tasks.execute", "recovery.tasks.sweep"
+EXECUTE: str = tasks.execute.name
+MANY: str = tasks.execute_many.name
+SWEEP: str = tasks.sweep.name
 LARGEST_BYTES = 16 * 1024
 """A message of ours has some hundred bytes."""
 OWNER = "Operations"
 
 
 def wrong_with(name: Any, content_type: Any, body: bytes | str) -> str | None:
-    """Why a message is none of ours, in words; None for an order to sweep or to carry out one decision."""
+    """Why a message is none of ours, in words; None for an order to sweep or to carry out decisions."""
     if len(body) > LARGEST_BYTES:
         return f"too large: {len(body)} bytes"
     if content_type != "application/json":
         return "not JSON by its own word"
-    if name not in (EXECUTE, SWEEP):
+    if name not in (EXECUTE, MANY, SWEEP):
         return "no task of this product"
     given = _arguments(body)
     if name == SWEEP:
         return None if given == [] else "unknown arguments"
-    return None if given is not None and len(given) == 1 and parse_id(str(given[0])) else "not the id of a decision"
+    if given is None or len(given) != 1:
+        return "not the id of a decision"
+    ids = given[0] if name == MANY else given
+    return None if _are_ids(ids) else "not the id of a decision"
+
+
+def _are_ids(told: Any) -> bool:
+    return isinstance(told, list) and 0 < len(told) <= A_MESSAGE and all(parse_id(str(one)) for one in told)
 
 
 def _arguments(body: bytes | str) -> list[Any] | None:

@@ -9,12 +9,14 @@ import uuid
 from typing import Any
 
 import pytest
-from celery import Celery
 from redis import Redis
 
+from console.celery import app
+from recovery import tasks
 from recovery.models import QuarantinedMessage
-from recovery.quarantine import EXECUTE, LARGEST_BYTES, SWEEP, wrong_with
-from recovery.tasks import ring
+from recovery.quarantine import EXECUTE, LARGEST_BYTES, MANY, SWEEP, wrong_with
+from recovery.tasks import Bell
+from recovery.work.nudges import A_MESSAGE
 from tests.crash.case import CreditCase
 from tests.crash.test_every_point import lose_the_reply
 from tests.stack import Stack, wait_for
@@ -96,12 +98,25 @@ def counted(body: bytes) -> int:
     return sum(found.values_list("times", flat=True))
 
 
-def test_our_own_messages_are_none_of_these() -> None:
-    """What Celery makes of our two tasks, byte for byte."""
-    for name, arguments in ((EXECUTE, [str(uuid.uuid4())]), (SWEEP, [])):
-        made = Celery().amqp.as_task_v2("an id", name, args=arguments, kwargs={})
-        assert wrong_with(name, "application/json", json.dumps(made.body)) is None
-    assert ring.__module__ == EXECUTE.rpartition(".")[0]
+def test_our_own_messages_are_none_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Celery makes of each bell that rings, byte for byte."""
+    made: list[tuple[str, Any]] = []
+
+    def publish(_producer: Any, name: str, message: Any, **_: Any) -> None:
+        made.append((name, message.body))
+
+    monkeypatch.setitem(vars(app.amqp), "send_task_message", publish)
+    bell, ids = Bell(), [uuid.uuid4() for _ in range(A_MESSAGE)]
+    bell(ids[0])
+    bell.many(ids)
+    tasks.sweep.apply_async(retry=False)
+    assert [name for name, _ in made] == [EXECUTE, MANY, SWEEP]
+    assert [wrong_with(name, "application/json", json.dumps(body)) for name, body in made] == [None] * 3
+
+
+def test_no_task_of_ours_is_turned_away_for_its_name() -> None:
+    ours = [name for name in app.tasks if name.startswith("recovery.")]
+    assert sorted(ours) == sorted([EXECUTE, MANY, SWEEP])
 
 
 @pytest.mark.parametrize(
@@ -113,6 +128,10 @@ def test_our_own_messages_are_none_of_these() -> None:
         (EXECUTE, "application/json", told(str(uuid.uuid4()), "more"), "not the id"),
         (EXECUTE, "application/json", b"[" * 9000, "not the id"),
         (EXECUTE, "application/json", b'[["00000000-0000-0000-0000-000000000000"], {"x": 1}, {}]', "not the id"),
+        (MANY, "application/json", told(str(uuid.uuid4())), "not the id"),
+        (MANY, "application/json", told([]), "not the id"),
+        (MANY, "application/json", told([str(uuid.uuid4()), SECRET]), "not the id"),
+        (MANY, "application/json", told([str(uuid.uuid4())] * (A_MESSAGE + 1)), "not the id"),
         (SWEEP, "application/json", told("now"), "unknown arguments"),
         (None, None, b"", "not JSON"),
     ],

@@ -1,4 +1,4 @@
-"""Runs locked together, with everything read ahead that the table usually asks about them (PERFORMANCE 4).
+"""Runs locked together, with everything read ahead that the table usually asks about them.
 
 What else is asked is read when it is asked, so the answers are the same; only the number of statements differs.
 """

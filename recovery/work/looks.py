@@ -1,4 +1,4 @@
-"""Many looks of one message: taken together, asked side by side, concluded together (DESIGN 2, PERFORMANCE 4).
+"""Many looks of one message: taken together, asked side by side, concluded together (DESIGN 2).
 
 The steps are those of recovery/work/worker.py. Each look is asked for once, outside of any transaction; whatever is
 not taken or concluded with the others, for its run was busy, goes the way of a single one.

@@ -1,4 +1,4 @@
-"""Handling the runs of a list in batches as large as go well, each in its own short transaction (PERFORMANCE 4).
+"""Handling the runs of a list in batches as large as go well, each in its own short transaction.
 
 A run that somebody else has locked is passed by. A batch that fails is halved, down to the one run that cannot be
 handled: it keeps nobody else, and the log says which it was.

@@ -70,7 +70,7 @@ def note(run: Run, action: Action, known: Known, actor: Actor) -> Demotion | Non
 
 def lift(by: Person, tenant_id: uuid.UUID, demotion_id: uuid.UUID, *, reason: str, request_id: str = "") -> Demotion:
     """Trust the connector's bounds again. Raises Refused, and Demotion.DoesNotExist."""
-    if "administer" not in permissions.grants(by).get(tenant_id, frozenset()):
+    if not permissions.may(by, "administer", tenant_id):
         raise Refused("your role does not include this.")
     if not reason.strip():
         raise Refused("say why, in a few words.", "reason")

@@ -151,9 +151,8 @@ def _question(step: Step) -> str:
 
 
 def _kind(step: Step, reason: str) -> str | None:
-    if reason == "conflicting_evidence" and contradictions.counted_twice(step.action):
-        return "duplicate_effect"
-    return "compensation" if step.run.goal == "rollback" else None
+    twice = contradictions.kind_of(step.action) if reason == "conflicting_evidence" else None
+    return twice or ("compensation" if step.run.goal == "rollback" else None)
 
 
 def _undo_failed(step: Step) -> None:

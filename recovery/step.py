@@ -41,11 +41,6 @@ class Step:
     def is_undo(self) -> bool:
         return self.action.role == "undo"
 
-    @property
-    def is_settled(self) -> bool:
-        """A settled call is not unsettled by a new answer; what it says becomes a task (DECISIONS 1)."""
-        return self.action.settled_at is not None
-
     def move(self, to: str, *, kind: str, **changes: Any) -> None:
         before = self.action.state
         record.move_action(

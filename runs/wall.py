@@ -86,9 +86,7 @@ _DUE = "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION
 def due_tenants() -> list[uuid.UUID]:
     """Ids of tenants with work for the sweep; the database functions give ids and nothing else (SEC-29)."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION SELECT app_tenants_to_list()"
-        )
+        cursor.execute(_DUE)
         return [row[0] for row in cursor.fetchall()]
 
 

@@ -112,6 +112,16 @@ def test_every_section_that_is_cited_by_name_is_a_heading() -> None:
     assert cited - {title.lower() for title in entries("architecture.md")} == set()
 
 
+MAPPED = ("sdk/steadyhand", "runs", "recovery", "recovery/*", "console", "console/management")
+
+
+def test_every_module_stands_on_the_map() -> None:
+    told = (BASE / "docs" / "architecture.md").read_text().partition("## The map")[2]
+    rooms = [path for name in MAPPED for path in BASE.glob(name) if path.name != "migrations"]
+    files = [file for room in rooms for file in room.glob("*.py") if file.stem not in ("__init__", "apps", "wsgi")]
+    assert [str(file.relative_to(BASE)) for file in files if f"`{file.stem}`" not in told] == []
+
+
 def test_every_test_that_a_page_names_exists() -> None:
     named = {name for page in PAGES for name in TEST.findall(page.read_text())}
     assert len(named) > 50

@@ -19,6 +19,7 @@ from runs.record import Actor
 from runs.states import advance
 
 RETURNABLE = ("open", "claimed", "reopened")
+LEFT_BEHIND = Q(claimed_by__is_active=False) | Q(owner__is_active=False)
 MOST_FACTS = 5
 
 
@@ -43,8 +44,8 @@ def assign(seen: Panel, order: Order, actor: Actor) -> Done:
 
 def take_back(run: Run, actor: Actor) -> int:
     """What people hold who may not sign in any more: claims to the queue, tasks to the team's lead or the team."""
-    left = Q(claimed_by__is_active=False) | Q(owner__is_active=False)
-    tasks = HumanTask.objects.filter(left, run=run, state__in=RETURNABLE).select_related("run", "claimed_by", "owner")
+    left = HumanTask.objects.filter(LEFT_BEHIND, run=run, state__in=RETURNABLE)
+    tasks = left.select_related("run", "claimed_by", "owner")
     for task in tasks:
         _take_back(task, actor)
     return len(tasks)

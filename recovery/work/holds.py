@@ -12,7 +12,7 @@ from recovery.rules import circuit as rules
 from runs import definitions, redact, wall
 from runs.definitions import Definition
 from runs.ids import new_id
-from runs.models import Action, Circuit, Person, Tenant, Workflow
+from runs.models import Action, Circuit, Person, Workflow
 from runs.record import Actor
 
 ABILITY = "circuit"
@@ -71,35 +71,30 @@ def release_circuit(
 
 def names() -> list[str]:
     """Every circuit that the tenant's workflows have, as they are registered now; the wall is open."""
-    return sorted({rules.of_call(tool) for one in _latest() for tool in one.manifest.tools} | _looked_through())
+    tools = [tool for one in _latest() for tool in one.manifest.tools]
+    looks = {name for tool in tools if (name := rules.of_look(tool)) is not None}
+    return sorted({rules.of_call(tool) for tool in tools} | looks)
 
 
 def waiting(tenant_id: uuid.UUID) -> Counter[str]:
     """How many calls each circuit keeps back; the wall is open."""
     held = Action.objects.for_tenant(tenant_id).filter(reason_code="circuit_open", due_at__isnull=False)
-    known = {one.id: one for one in _latest()}
+    counted = list(held.values_list("run__workflow_id", "tool").annotate(calls=Count("id")))
+    versions = Workflow.objects.select_related("tenant").in_bulk({workflow_id for workflow_id, _, _ in counted})
     found: Counter[str] = Counter()
-    for workflow_id, tool, calls in held.values_list("run__workflow_id", "tool").annotate(calls=Count("id")):
-        definition = known.get(workflow_id) or _definition(Workflow.objects.get(pk=workflow_id))
-        found[rules.of_call(definition.tools[tool])] += calls
+    for workflow_id, tool, calls in counted:
+        found[rules.of_call(_definition(versions[workflow_id]).tools[tool])] += calls
     return found
-
-
-def _looked_through() -> set[str]:
-    looks = (rules.of_look(tool) for one in _latest() for tool in one.manifest.tools)
-    return {name for name in looks if name is not None}
 
 
 def _latest() -> list[Definition]:
     """The newest version of each workflow."""
-    newest = Workflow.objects.order_by("tenant_id", "name", "-version").distinct("tenant_id", "name")[
-        :MOST_DEFINITIONS
-    ]
-    return [_definition(workflow) for workflow in newest]
+    rows = Workflow.objects.select_related("tenant").order_by("tenant_id", "name", "-version")
+    return [_definition(workflow) for workflow in rows.distinct("tenant_id", "name")[:MOST_DEFINITIONS]]
 
 
 def _definition(workflow: Workflow) -> Definition:
-    return definitions.of_workflow(workflow, Tenant.objects.get(pk=workflow.tenant_id))
+    return definitions.of_workflow(workflow, workflow.tenant)
 
 
 def _check(by: Person, tenant_id: uuid.UUID, reason: str) -> None:

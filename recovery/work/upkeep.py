@@ -9,14 +9,12 @@ from django.db.models import Q
 from django.db.models.expressions import Combinable
 
 from recovery.models import HumanTask
-from recovery.work import handing, nudges, overdue, snoozing
+from recovery.work import handing, nudges, overdue, snoozing, together
 from runs import wall
 from runs.models import Run
 from runs.querysets import database_now
 from runs.record import TIMER
 from runs.states import TASK_OPEN
-
-BATCH = 500
 
 
 def mark_late(tenant_id: uuid.UUID, ring: nudges.Ring) -> int:
@@ -42,8 +40,7 @@ def remind(run: Run, ring: nudges.Ring) -> int:
 
 
 def left_behind() -> Iterable[uuid.UUID]:
-    gone = Q(claimed_by__is_active=False) | Q(owner__is_active=False)
-    return _runs(gone & Q(state__in=handing.RETURNABLE))
+    return _runs(handing.LEFT_BEHIND, Q(state__in=handing.RETURNABLE))
 
 
 def take_back(run: Run, ring: nudges.Ring) -> int:
@@ -52,4 +49,4 @@ def take_back(run: Run, ring: nudges.Ring) -> int:
 
 def _runs(*which: Q | Combinable) -> Iterable[uuid.UUID]:
     tasks = HumanTask.objects.filter(*which, state__in=TASK_OPEN)
-    return tasks.order_by().values_list("run_id", flat=True).distinct()[:BATCH]
+    return tasks.order_by().values_list("run_id", flat=True).distinct()[: together.BATCH]

@@ -266,8 +266,7 @@ def _connector(decision: Decision, case: Case) -> Connector | None:
 def conclude(ticket: Ticket, finding: Finding) -> None:
     """Record the finding and what follows from it, with its run locked."""
     with wall.within(ticket.tenant_id, by="worker"):
-        decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
-        run = record.lock_run(decision.run_id)
+        run = record.lock_run(ticket.run_id)
         decision = Decision.objects.select_related("action", "by").get(pk=ticket.decision_id)
         assert run is not None  # noqa: S101  (composite foreign keys)
         assert decision.action is not None  # noqa: S101

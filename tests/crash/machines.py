@@ -58,6 +58,11 @@ class Machines(Stack):
         }
         own |= {"RABBITMQ_NODENAME": "steadyhand@localhost", "RABBITMQ_CONF_ENV_FILE": "/dev/null"}
         own |= {"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-setcookie tests"}
+        names = free_port()
+        own |= {"ERL_EPMD_PORT": str(names)}
+        # Erlang's name server: left to itself, RabbitMQ starts one that outlives it.
+        self._run("names", ["epmd"], **own)
+        wait_for(lambda: answers("127.0.0.1", names), "Erlang's name server")
         self._run("broker", [str(RABBITMQ)], **own)
         wait_for(lambda: answers(HUB, RABBITMQ_PORT), "RabbitMQ")
         return None

@@ -48,14 +48,17 @@ def compare(sweep: OutsideSweep, found: Sequence[Listed], actor: Actor) -> int:
     """Hold a whole listing against the record; returns how many new questions it raised. Nothing is asked twice."""
     admitted = _admitted(found)
     by_call: dict[uuid.UUID, list[Listed]] = {}
-    raised = 0
+    nobodys: dict[str, Listed] = {}
     for one in found:
         call = admitted.call_of(one)
         if call is None:
-            raised += _open_gap(sweep, one, actor)
+            nobodys[one.external_id] = one
         else:
             by_call.setdefault(call, []).append(one)
-    return raised + sum(_hold_against(sweep, call, ones, actor) for call, ones in by_call.items())
+    new = _new(sweep, nobodys)
+    for one in new:
+        _open_gap(sweep, one, actor)
+    return len(new) + sum(_hold_against(sweep, call, by_call[call], actor) for call in _doubtful(by_call))
 
 
 def unlisted(sweep: OutsideSweep, why: str, actor: Actor) -> None:
@@ -93,12 +96,26 @@ def _admitted(found: Iterable[Listed]) -> Admitted:
     return known
 
 
+def _doubtful(by_call: dict[uuid.UUID, list[Listed]]) -> list[uuid.UUID]:
+    """Calls that the listing may contradict: only their runs are locked, for all others' agents are at work there."""
+    calls = Action.objects.filter(pk__in=list(by_call)).order_by("run_id", "id")
+    return [call.pk for call in calls.only("external_id", "state") if _contradicted(call, by_call[call.pk])]
+
+
+def _contradicted(action: Action, found: list[Listed]) -> bool:
+    return len(_ids(action, found)) > 1 or action.state in _DENIED
+
+
+def _ids(action: Action, found: list[Listed]) -> list[str]:
+    return sorted({one.external_id for one in found} | ({action.external_id} if action.external_id else set()))
+
+
 def _hold_against(sweep: OutsideSweep, call: uuid.UUID, found: list[Listed], actor: Actor) -> int:
     """Two effects of one call, or one of a call that is said to have had none, are evidence against the record."""
     run = record.lock_run(Action.objects.values_list("run_id", flat=True).get(pk=call))
     action = Action.objects.get(pk=call)
-    ids = sorted({one.external_id for one in found} | ({action.external_id} if action.external_id else set()))
-    if run is None or (len(ids) < 2 and action.state not in _DENIED):
+    ids = _ids(action, found)
+    if run is None or not _contradicted(action, found):
         return 0
     if action.evidence.filter(kind=LISTING, external_id=ids[-1]).exists():
         return 0
@@ -120,9 +137,14 @@ def _hold_against(sweep: OutsideSweep, call: uuid.UUID, found: list[Listed], act
     return 1
 
 
-def _open_gap(sweep: OutsideSweep, one: Listed, actor: Actor) -> int:
-    if Gap.objects.filter(connector=sweep.connector, external_id=one.external_id).exists():
-        return 0
+def _new(sweep: OutsideSweep, nobodys: dict[str, Listed]) -> list[Listed]:
+    """Those that were not asked about before."""
+    known = Gap.objects.filter(connector=sweep.connector, external_id__in=list(nobodys))
+    asked = set(known.values_list("external_id", flat=True))
+    return [one for external_id, one in nobodys.items() if external_id not in asked]
+
+
+def _open_gap(sweep: OutsideSweep, one: Listed, actor: Actor) -> None:
     intent = f"{one.external_id} at {sweep.connector}: which call made it?"
     run = _outside_run(sweep.workflow, f"gap:{sweep.connector}:{one.external_id}"[:200], intent)
     Gap.objects.create(
@@ -133,7 +155,6 @@ def _open_gap(sweep: OutsideSweep, one: Listed, actor: Actor) -> int:
     data = {"connector": sweep.connector, "external_id": one.external_id, "happened_at": one.at.isoformat()}
     record.write_event(run, "gap_found", actor, reason=_sentence(sweep, one.external_id, one.at), data=data)
     endings.escalate_run(run, "unadmitted_effect", actor)
-    return 1
 
 
 def _sentence(sweep: OutsideSweep, external_id: str, at: datetime) -> str:

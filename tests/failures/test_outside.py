@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from steadyhand.connector import Answer, Ask, Listed, Page
 
 from recovery.models import Gap, HumanTask, OutsideSweep
@@ -133,6 +135,32 @@ def test_what_a_call_admits_is_none(ledger: Ledger, tenant: Tenant, agent: Agent
     ledger.made(action.external_id, ago=-300, **words[known_by])
     listed(tenant)
     assert (gaps(tenant), open_tasks(case)) == ([], [])
+
+
+def test_a_listing_that_is_admitted_asks_nothing_for_each_effect_and_locks_no_run(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    asked_for: list[int] = []
+    for calls in (2, 10):
+        for _ in range(calls):
+            case = open_run(agent)
+            succeed(case)
+            ledger.made(case.action().external_id, reference=case.action().action_id, ago=-300)
+        advance_clock(seconds=EVERY + 1)
+        with CaptureQueriesContext(connection) as queries:
+            outside.execute(where(tenant).pk)
+        told = [one["sql"] for one in queries]
+        assert not [sql for sql in told if sql.startswith('SELECT "runs_run"') and "FOR UPDATE" in sql]
+        asked_for.append(len(told))
+    assert asked_for[0] == asked_for[1]
+    assert gaps(tenant) == []
+
+
+def test_an_effect_that_is_listed_twice_at_once_is_one_gap(ledger: Ledger, tenant: Tenant) -> None:
+    for _ in range(2):
+        ledger.made("cr_9", ago=-300)
+    listed(tenant)
+    assert gaps(tenant) == ["cr_9"]
 
 
 def test_an_unknown_write_admits_its_effect(ledger: Ledger, tenant: Tenant, agent: Agent) -> None:

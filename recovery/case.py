@@ -59,12 +59,6 @@ class Case:
         """When to look next by itself; None once the run has ended over an accepted job: a person asks then."""
         return assembly.next_look_at(self.known, self.now)
 
-    def answer_by(self) -> datetime:
-        """Until when a requester may answer: as long as an approval may take, at most to the run's end."""
-        ends_at: datetime = min(filter(None, (self.run.elapses_at, self.run.deadline_at)))
-        seconds = self.definition.manifest.approval_seconds
-        return ends_at if seconds is None else min(ends_at, self.now + timedelta(seconds=seconds))
-
     def page(self, reason: str, *, answers_later: bool = False) -> str | None:
         """Why the question with this reason pages; None where it waits in the queue (ruling 13)."""
         return paging.pages(
@@ -202,7 +196,7 @@ def _known(
         over_threshold=_over(definition, tool, action),
         gate_open=_gate_open(run, action, definition, tool, letter),
         never_again=_refused_for_good(tries),
-        ends_at=ends_at(run),
+        ends_at=budgets.ends_at(run),
         undo=undos.state_of(action) if rollback else "none",
         undo_in_time=not rollback or undos.in_time(action, tool, now),
     )
@@ -258,11 +252,6 @@ def _as_tried(action: Action, rows: list[Attempt]) -> tuple[Try, ...]:
 def waits_for_credential(action: Action) -> bool:
     """Whether a person has to renew a credential first; nothing was applied, so the same call may go after that."""
     return action.state == "held" and action.reason_code in CREDENTIAL_REFUSED and not action.gate_open
-
-
-def ends_at(run: Run) -> datetime:
-    """When the run's time is over: its deadline or the end of its elapsed-time budget, whichever comes first."""
-    return min(filter(None, (run.elapses_at, run.deadline_at)))
 
 
 def _gate_open(run: Run, action: Action, definition: Definition, tool: Tool, letter: DeadLetter | None) -> bool:

@@ -45,10 +45,6 @@ class Entry:
     slot: CircuitSlot | None = None
     again_at: datetime | None = None
 
-    @property
-    def is_refused(self) -> bool:
-        return self.again_at is not None
-
 
 FREE = Entry()
 

@@ -77,15 +77,15 @@ def _worth_telling(earlier: list[Decided]) -> list[Decided]:
 
 
 def kind_of(action: Action) -> str | None:
-    return "duplicate_effect" if counted_twice(action) else None
+    return "duplicate_effect" if _counted_twice(action) else None
 
 
 def reason_of(action: Action) -> str:
     """More than one effect has its own reason on the task; the run's says that the records contradict each other."""
-    return "duplicate_effect" if counted_twice(action) else "conflicting_evidence"
+    return "duplicate_effect" if _counted_twice(action) else "conflicting_evidence"
 
 
-def counted_twice(action: Action) -> bool:
+def _counted_twice(action: Action) -> bool:
     return action.evidence.filter(verdict="conflict", count__gte=2).exists()
 
 

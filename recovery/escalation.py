@@ -12,7 +12,7 @@ from steadyhand.contract import OUTCOME_OF
 
 from recovery import crashpoints, sla
 from recovery.models import HumanTask
-from recovery.rules import messages, priority
+from recovery.rules import messages, priority, scope
 from recovery.rules.priority import Stake
 from runs import definitions, gathering, record, redact
 from runs.models import Action, Run
@@ -226,10 +226,10 @@ def _ranked(run: Run, reason: str, action: Action | None, now: datetime) -> dict
 def _stake(run: Run, reason: str, action: Action | None) -> Stake:
     definition = definitions.of_run(run)
     tool = definition.tools.get(action.tool) if action is not None else None
-    threshold, value = definition.manifest.value_threshold_minor, action.value_minor if action else None
+    threshold = definition.manifest.value_threshold_minor
     return Stake(
         asks_requester=reason in OUTCOME_OF and OUTCOME_OF[reason].value == "needs_input",
         effect=action.effect if action else "",
-        over_threshold=threshold is not None and value is not None and value > threshold,
+        over_threshold=scope.over(threshold, action.value_minor if action else None),
         irreversible=tool is not None and tool.irreversible,
     )

@@ -11,7 +11,7 @@ from recovery import circuits
 from recovery.answers import Conflict
 from recovery.proposal import LEASE_GRACE_SECONDS
 from recovery.work import stops
-from runs import definitions
+from runs import budgets, definitions
 from runs.models import Attempt, Run
 from runs.querysets import read_clock
 
@@ -30,8 +30,7 @@ def keep(run: Run, attempt_id: uuid.UUID, fence: int) -> Leased:
 def _prolonged(run: Run, attempt: Attempt, now: datetime) -> Leased:
     """As far as the permit carried it. What runs past the end of the run is unknown from there on (F103)."""
     tool = definitions.of_run(run).tools[attempt.action.tool]
-    end = min(filter(None, (run.elapses_at, run.deadline_at)))
-    asked = min(now + timedelta(seconds=tool.timeout_seconds + LEASE_GRACE_SECONDS), end)
+    asked = min(now + timedelta(seconds=tool.timeout_seconds + LEASE_GRACE_SECONDS), budgets.ends_at(run))
     lease_until = max(attempt.lease_until, asked)
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=lease_until)
     circuits.prolong(attempt, lease_until)

@@ -18,7 +18,7 @@ from recovery import giving_up, letters, permissions, planning, questions, state
 from recovery.case import Case
 from recovery.giving_up import Question
 from recovery.models import DeadLetter, Decision, HumanTask
-from recovery.rules import assembly, policy
+from recovery.rules import assembly, policy, scope
 from recovery.rules.plans import Plan
 from recovery.rules.situation import ABILITY_OF, LABELS, Ceiling, Situation, Verb, clock, surely_nothing
 from recovery.statements import Statement
@@ -194,13 +194,12 @@ def _void(statement: Statement, bound: dict[str, Any], task: HumanTask) -> str:
 def _undoing(run: Run, question: Question, plan: Plan) -> dict[str, Any]:
     """What of a rollback this task is about, and what its plan demands."""
     threshold = definitions.of_run(run).manifest.value_threshold_minor
-    minor = question.minor
     return {
         "rolling_back": run.goal == "rollback",
         "undo_again": question.again,
         "waivable": question.kind,
         "waive_bar": question.bar or "nothing of it is left to accept.",
-        "rest_over": question.unknown_rest or (threshold is not None and minor is not None and minor > threshold),
+        "rest_over": question.unknown_rest or scope.over(threshold, question.minor),
         "plan_words": plan.in_words,
     }
 

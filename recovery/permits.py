@@ -7,7 +7,20 @@ from datetime import datetime, timedelta
 from django.db.models import F
 from steadyhand.contract import Permit
 
-from recovery import answers, circuits, crashpoints, escalation, gate, leases, parts, proposal, refusals, settle, view
+from recovery import (
+    answers,
+    circuits,
+    crashpoints,
+    escalation,
+    gate,
+    leases,
+    parts,
+    proposal,
+    refusals,
+    settle,
+    sla,
+    view,
+)
 from recovery import case as cases
 from recovery.circuits import Entry
 from recovery.proposal import Prepared, Refusal
@@ -256,15 +269,8 @@ def _stopped(run: Run, stop: Stop, prepared: Prepared, actor: Actor) -> Permit:
 def _await_approval(run: Run, action: Action, prepared: Prepared, actor: Actor) -> Permit:
     record.move_action(
         action, "awaiting_approval", actor, run=run, kind="approval_required", reason_code="approval_required",
-        due_at=_approval_ends_at(run, prepared),
+        due_at=sla.answer_by(run, read_clock()),
     )  # fmt: skip
     escalation.open_task(run, "approval_required", action=action, actor=actor)
     settle.refresh_run(run, actor)
     return answers.wait(prepared, None, reason="approval_required")
-
-
-def _approval_ends_at(run: Run, prepared: Prepared) -> datetime:
-    """An approval that does not come in time is none (F127)."""
-    declared = prepared.facts.definition.manifest.approval_seconds
-    ends_at: datetime = min(filter(None, (run.elapses_at, run.deadline_at)))
-    return ends_at if declared is None else min(ends_at, read_clock() + timedelta(seconds=declared))

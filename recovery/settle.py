@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from steadyhand.contract import OUTCOME_OF
 
-from recovery import batches, closing, contradictions, escalation, fallbacks, letters
+from recovery import batches, closing, contradictions, escalation, fallbacks, letters, sla
 from recovery import case as cases
 from recovery.course import SENT_AGAIN as SENT_AGAIN
 from recovery.course import end_cancelling as end_cancelling
@@ -104,7 +104,7 @@ def _fatal(step: Step) -> None:
     reason = _refusal(step)
     field = step.classified.field if step.classified else ""
     kept = OUTCOME_OF[reason].value in ("needs_human", "needs_input")
-    asks = {"due_at": step.case.answer_by()} if OUTCOME_OF[reason].value == "needs_input" else {}
+    asks = {"due_at": sla.answer_by(step.run, step.case.now)} if OUTCOME_OF[reason].value == "needs_input" else {}
     step.move("held" if kept else "refused_permanent", kind="refused", reason_code=reason, error_field=field, **asks)
     letters.close(step.run, step.action, step.actor, effect=False)
     if step.is_undo:

@@ -5,7 +5,7 @@ The database's clock throughout; what counts as working time is recovery/rules/h
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from recovery import policies
@@ -13,7 +13,7 @@ from recovery.models import HumanTask
 from recovery.policies import Service
 from recovery.rules import hours, pauses
 from recovery.rules.pauses import Waiting
-from runs import definitions, gathering, record
+from runs import budgets, definitions, gathering, record
 from runs.models import Action, Run
 from runs.querysets import read_clock
 from runs.record import Actor
@@ -68,6 +68,13 @@ def reminder(action: Action | None, service: Service, asked_at: datetime, sent: 
     if action is None or action.state != "awaiting_approval" or action.due_at is None:
         return None
     return pauses.remind_at(asked_at, action.due_at, service.reminders, sent)
+
+
+def answer_by(run: Run, now: datetime) -> datetime:
+    """How long an approval or a requester's answer may take, at most to the run's end; a later one is none (F127)."""
+    seconds = definitions.of_run(run).manifest.approval_seconds
+    ends_at = budgets.ends_at(run)
+    return ends_at if seconds is None else min(ends_at, now + timedelta(seconds=seconds))
 
 
 _RUNNING: dict[str, Any] = {"pause": "", "paused_at": None, "left_seconds": None}

@@ -19,7 +19,7 @@ from steadyhand.paths import MISSING, dig
 from recovery import escalation
 from recovery.rules import plans
 from recovery.rules.evidence import Undo as Progress
-from recovery.rules.scope import currency_of
+from recovery.rules.scope import currency_of, over
 from runs import definitions, record, redact, vault
 from runs.definitions import Definition
 from runs.ids import new_id
@@ -90,8 +90,7 @@ def max_attempts(definition: Definition, undo: Action) -> int:
 
 
 def over_threshold(definition: Definition, value_minor: int | None) -> bool:
-    threshold = definition.manifest.value_threshold_minor
-    return threshold is not None and value_minor is not None and value_minor > threshold
+    return over(definition.manifest.value_threshold_minor, value_minor)
 
 
 def draw_up(definition: Definition, original: Action) -> Undo:

@@ -25,6 +25,11 @@ _UNITS = {
 }
 
 
+def ends_at(run: Run) -> datetime:
+    """When the run's time is over: its deadline or the end of its elapsed-time budget, whichever comes first."""
+    return min(filter(None, (run.elapses_at, run.deadline_at)))
+
+
 def fired(run: Run, now: datetime, *, unit: Unit | None = None, more: Mapping[str, int] | None = None) -> list[str]:
     """Every ceiling that keeps the run from its next unit of work, as reason codes; the first names the stop.
 

@@ -60,7 +60,8 @@ def rows_of(visit: Visit) -> TenantQuerySet[Circuit]:
 
 def _row(visit: Visit, circuit: Circuit, typed: Typed, waiting: int) -> CircuitRow:
     ours = typed.stop_id == circuit.pk
-    releasable = circuit.state == "held_open" and visit.may(holds.ABILITY, circuit.tenant_id)
+    held = circuit.state == "held_open"
+    releasable = held and visit.may(holds.ABILITY, circuit.tenant_id)
     return CircuitRow(
         circuit_id=str(circuit.pk),
         state=looks.look("circuit", circuit.state),
@@ -73,6 +74,7 @@ def _row(visit: Visit, circuit: Circuit, typed: Typed, waiting: int) -> CircuitR
         by=circuit.by.name if circuit.by else "",
         until=circuit.until,
         release_url=reverse("release_circuit", args=[circuit.pk]) if releasable else "",
+        fixed="your role does not include this" if held else "not held by a person",
         error=typed.errors.get("release_reason", "") if ours else "",
         reason=typed.values.get("release_reason", "") if ours else "",
     )

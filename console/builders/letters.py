@@ -46,7 +46,6 @@ def _row(visit: Visit, letter: DeadLetter) -> LetterRow:
     task_id: uuid.UUID | None = letter.task_id  # type: ignore[attr-defined]
     number: int = letter.task_number or 0  # type: ignore[attr-defined]
     return LetterRow(
-        letter_id=str(letter.pk),
         state=looks.look("dead_letter", letter.state),
         step=str(letter.request.get("step", "")),
         tool=str(letter.request.get("tool", "")),

@@ -15,7 +15,8 @@ class CircuitRow:
     """One circuit. `what` may hold `code`; `cause` is why it stands so, `by` who holds it open or let it go.
 
     `counted` says what was counted, `waiting` how many calls it keeps back. `release_url` is empty where it is not
-    held or the reader may not release it; `error` and `reason` are what its form held when it came back.
+    held or the reader may not release it, and `fixed` says which; `error` and `reason` are what its form held when it
+    came back.
     """
 
     circuit_id: str
@@ -29,6 +30,7 @@ class CircuitRow:
     by: str = ""
     until: datetime | None = None
     release_url: str = ""
+    fixed: str = ""
     error: str = ""
     reason: str = ""
 

@@ -13,7 +13,6 @@ from console.pages.common import Empty, Flash, Link, Tab
 class LetterRow:
     """One letter. `task` leads to its open task or is None, `run_url` to its run; `next_action` is never empty."""
 
-    letter_id: str
     state: Look
     step: str
     tool: str

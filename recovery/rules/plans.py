@@ -16,6 +16,8 @@ from typing import Any, Literal
 from steadyhand.manifest import Compensate
 from steadyhand.paths import MISSING, dig
 
+from recovery.rules.scope import over
+
 Obstacle = Literal["", "unknown", "irreversible", "not_compensable", "window_over", "impossible"]
 WHY: dict[str, str] = {
     "unknown": "It may have happened. That is settled first; an effect that is proven is undone then.",
@@ -102,8 +104,7 @@ class Plan:
 
     @property
     def _sum_over(self) -> bool:
-        threshold = self.threshold_minor
-        return threshold is not None and any(total > threshold for total in self.sums.values())
+        return any(over(self.threshold_minor, total) for total in self.sums.values())
 
 
 @dataclass(frozen=True)

@@ -135,3 +135,8 @@ _BRANCHES = ("allOf", "anyOf", "oneOf", "if", "then", "else", "items")
 def currency_of(tool: Tool, arguments: dict[str, Any]) -> str:
     value = dig(arguments, tool.currency_field) if tool.currency_field else tool.currency
     return value if isinstance(value, str) and len(value) == 3 else ""
+
+
+def over(threshold_minor: int | None, value_minor: int | None) -> bool:
+    """Whether an amount is known to be more than one person may decide; without a threshold none is."""
+    return threshold_minor is not None and value_minor is not None and value_minor > threshold_minor

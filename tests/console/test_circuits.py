@@ -95,6 +95,7 @@ def test_somebody_who_may_not_sees_them_and_holds_none(house: House, sign_in: Si
     html = sign_in(name).get("/circuits/").content.decode()
     assert "Held open" in html
     assert "Your role does not include this." in html
+    assert "not held by a person" not in html
     assert not re.search(r'action="/circuits/', html)
     assert sign_in(name).post("/circuits/hold/", {**FORM, "name": "connector:mail"}).status_code == 403
     released = sign_in(name).post(f"/circuits/{circuit.pk}/release/", {"release_reason": "Please."})

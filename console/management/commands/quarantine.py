@@ -33,8 +33,8 @@ class Command(desk.DeskCommand):
 def _lines() -> list[str]:
     found = QuarantinedMessage.objects.filter(settled_at__isnull=True).order_by("-last_at")[:SHOWN]
     lines = [
-        f"{one.pk}  {one.times} times, last {one.last_at:%Y-%m-%d %H:%M} UTC, for {one.owner_team}: {one.reason}; "
-        f"{one.size} bytes, sha256 {one.digest[:16]}"
+        f"{one.pk}  {one.times} times, from {one.first_at:%Y-%m-%d %H:%M} to {one.last_at:%Y-%m-%d %H:%M} UTC, "
+        f"for {one.owner_team}: {one.reason}; {one.size} bytes, sha256 {one.digest[:16]}"
         for one in found
     ]
     return lines or ["Nothing is in quarantine."]

@@ -55,7 +55,7 @@ def effects(interval: Interval) -> list[Listed]:
 
 def _page(interval: Interval, cursor: str) -> Page:
     try:
-        return checked_page(_PAGES[interval.connector.kind](interval, cursor))
+        return _fit(checked_page(_PAGES[interval.connector.kind](interval, cursor)))
     except (guard.Forbidden, Unusable, python.Unavailable) as why:
         raise CannotList(str(why)) from why
     except Unclear as wrong:
@@ -65,6 +65,18 @@ def _page(interval: Interval, cursor: str) -> Page:
     except Exception as wrong:
         # Somebody else's code or a broken connection: its class is kept, its text may hold anything.
         raise CannotList(f"The listing broke: {type(wrong).__name__}.") from wrong
+
+
+def _fit(page: Page) -> Page:
+    """As it can be stored and compared: with ids as the record writes them, and records as JSON."""
+    fit = [
+        Listed(
+            foreign.name(one.external_id), one.at, foreign.name(one.reference), foreign.name(one.key),
+            foreign.plain(one.record),
+        )
+        for one in page.effects
+    ]  # fmt: skip
+    return Page(tuple(fit), page.cursor)
 
 
 def _over_http(interval: Interval, cursor: str) -> Page:
@@ -101,8 +113,8 @@ def _listed(record: Any, how: Listing) -> Listed:
     external_id, reference = dig(record, how.external_id), dig(record, how.reference)
     if external_id in (MISSING, None, ""):
         raise Unclear("a record has no id")
-    told = "" if reference in (MISSING, None) else foreign.name(reference)
-    return Listed(foreign.name(external_id), moment(dig(record, how.at)), told, record=record)
+    told = "" if reference in (MISSING, None) else str(reference)
+    return Listed(str(external_id), moment(dig(record, how.at)), told, record=record)
 
 
 def _from_endpoint(interval: Interval, cursor: str) -> Page:

@@ -1,7 +1,8 @@
 """A connector that an installed package brings: called once, within a deadline, and never trusted to come back.
 
 A call that does not end in time is left behind in its thread, and counts as unanswered; only so many may be left
-behind at once. What it raises is a look-up that failed, or for a send whatever its tool's exception would mean.
+behind at once. What it raises is a look-up that failed, or for a send whatever its tool's exception would mean; what
+would end a process (SystemExit, a cancelled coroutine) ends no worker.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -21,11 +23,16 @@ from steadyhand.contract import Observation
 from steadyhand.manifest import Connector
 
 from recovery.connectors.base import Finding, Outgoing, Question, Whom, failed, read
+from recovery.rules import foreign
 
 MAX_LEFT_BEHIND = 4
 _running: defaultdict[str, threading.BoundedSemaphore] = defaultdict(
     lambda: threading.BoundedSemaphore(MAX_LEFT_BEHIND)
 )
+
+
+class Quit(Exception):
+    """The connector asked for the end of the process, or of a task that is none of its own; it says with what."""
 
 
 class Unavailable(Exception):
@@ -37,7 +44,8 @@ def reconcile(question: Question) -> Finding:
     seconds = question.connector.timeout_seconds
     try:
         answer = call(question.connector, question.whom, "reconcile", question.ask(), seconds=seconds)
-        return read(checked(answer), question)
+        seen = checked(answer)
+        return read(replace(seen, record=foreign.plain(seen.record)), question)
     except Unavailable as why:
         return failed(str(why))
     except Unclear as wrong:
@@ -85,8 +93,10 @@ def _within(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], s
     def run() -> None:
         try:
             ended.set_result(method(*arguments))
-        except BaseException as wrong:
+        except Exception as wrong:
             ended.set_exception(wrong)
+        except BaseException as wrong:
+            ended.set_exception(Quit(type(wrong).__name__))
         finally:
             slots.release()
 
@@ -103,5 +113,5 @@ def _object(name: str) -> Any:
     try:
         loaded = found.load()
         return loaded() if isinstance(loaded, type) or not hasattr(loaded, "reconcile") else loaded
-    except Exception as wrong:
+    except BaseException as wrong:
         raise Unavailable(f"The connector {name} could not be loaded: {type(wrong).__name__}.") from wrong

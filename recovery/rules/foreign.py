@@ -9,7 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection, Mapping
+from datetime import date, time
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from steadyhand.paths import MISSING
 
@@ -39,6 +43,29 @@ def parse_bytes(body: bytes) -> Any:
         return parse(body.decode(json.detect_encoding(body)))
     except UnicodeDecodeError:
         return MISSING
+
+
+def plain(value: Any, levels: int = MAX_DEPTH) -> Any:
+    """A Python value as JSON that can be stored: numbers and times that JSON has no word for become text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _storable(str(value))
+    if isinstance(value, int):
+        return int(value) if abs(value) < 10**MAX_DIGITS else hex(value)[:MAX_NAME]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(value)
+    if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+        return _plain_parts(value, levels - 1) if levels else "[nested too deep]"
+    if isinstance(value, (date, time, Decimal, UUID)):
+        return str(value)
+    return f"[{type(value).__name__}]"
+
+
+def _plain_parts(value: Mapping[Any, Any] | Collection[Any], levels: int) -> Any:
+    if isinstance(value, Mapping):
+        return {_storable(str(key)): plain(item, levels) for key, item in value.items()}
+    return [plain(item, levels) for item in value]
 
 
 def name(value: Any) -> str:

@@ -126,7 +126,7 @@ def residual_of(promise: Compensate, amount_minor: int | None, result: Any) -> R
     came_back = dig(result, promise.returned) if result is not None else MISSING
     if not isinstance(came_back, int) or isinstance(came_back, bool) or amount_minor is None:
         return Residual("untold", None)
-    if came_back > amount_minor:
+    if not 0 <= came_back <= amount_minor:  # no answer to what came back: it would leave more than there was
         return Residual("untold", None)
     return Residual("part", amount_minor - came_back) if came_back < amount_minor else None
 

@@ -149,6 +149,7 @@ def _counted(field: Field, text: str) -> int | float:
     except ValueError as wrong:
         raise Unfit("Write a whole number." if field.kind == "whole" else "Write a number.") from wrong
     low = field.least is not None and value < field.least
-    if not math.isfinite(value) or abs(value) > 2**53 or low or (field.most is not None and value > field.most):
+    # Compared first: a whole number may have more digits than any float.
+    if abs(value) > 2**53 or not math.isfinite(value) or low or (field.most is not None and value > field.most):
         raise Unfit(field.rule if low or field.most is not None else "Write a smaller number.")
     return value

@@ -85,7 +85,12 @@ def execute(sweep_id: uuid.UUID) -> None:
         found = listing.effects(round_.interval)
     except CannotList as why:
         return _failed(round_, str(why))
-    return _compared(round_, found)
+    try:
+        return _compared(round_, found)
+    except Exception as wrong:
+        # A listing that cannot be compared was none: it is told like one, or it would be tried again unseen for ever.
+        log.exception("the listing of a connector could not be compared")
+        return _failed(round_, f"What it lists could not be compared: {type(wrong).__name__}.")
 
 
 def _take(tenant_id: uuid.UUID, sweep_id: uuid.UUID) -> Round | None:

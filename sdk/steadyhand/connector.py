@@ -16,6 +16,7 @@ GROUP = "steadyhand.connectors"
 Verdict = Literal["present", "absent", "partial", "undone", "processing", "conflict", "failed"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 MAX_LISTED = 1000
+MAX_COUNT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def checked(answer: Any) -> Answer:
     if answer.verdict not in VERDICTS:
         raise Unclear(f"the verdict is none of {', '.join(VERDICTS)}")
     if not _is_count(answer.count):
-        raise Unclear("the count is no whole number from zero")
+        raise Unclear(f"the count is no whole number from zero to {MAX_COUNT}")
     if not isinstance(answer.external_id, str) or not isinstance(answer.fact, str):
         raise Unclear("external_id and fact are text")
     found = answer.verdict in ("present", "partial", "undone")
@@ -147,8 +148,12 @@ def checked_page(page: Any) -> Page:
         raise Unclear("a listing answers with a Page of Listed")
     if len(page.effects) > MAX_LISTED:
         raise Unclear(f"a page holds at most {MAX_LISTED} effects")
+    if not isinstance(page.cursor, str):
+        raise Unclear("cursor is text")
     for one in page.effects:
-        if not one.external_id or one.at.tzinfo is None:
+        if not all(isinstance(text, str) for text in (one.external_id, one.reference, one.key)):
+            raise Unclear("external_id, reference and key are text")
+        if not one.external_id or not isinstance(one.at, datetime) or one.at.tzinfo is None:
             raise Unclear("each effect has an external_id and a time with its zone")
     return page
 
@@ -186,4 +191,4 @@ def _text(document: Mapping[str, Any], name: str) -> str:
 
 
 def _is_count(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT)

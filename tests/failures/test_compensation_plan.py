@@ -402,6 +402,9 @@ def test_an_undo_is_not_sent_after_its_providers_window(booked: Booked, sends: S
         ({"cost_minor": 300}, {"undo_id": "u"}, "fee", 300),
         ({"returned": "amount"}, {"undo_id": "u", "amount": 4400}, "part", 600),
         ({"returned": "amount"}, {"undo_id": "u"}, "untold", None),
+        ({"returned": "amount"}, {"undo_id": "u", "amount": 5001}, "untold", None),
+        ({"returned": "amount"}, {"undo_id": "u", "amount": -1}, "untold", None),
+        ({"returned": "amount"}, {"undo_id": "u", "amount": -(10**30)}, "untold", None),
         ({"returned": "amount", "cost_minor": 300}, {"undo_id": "u", "amount": 4900}, "part", 100),
     ],
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from steadyhand.connector import Answer, Ask, Listed, Page
 
+from recovery import gaps as gap_rows
 from recovery.models import Gap, HumanTask, OutsideSweep
 from recovery.work import outside, worker
 from recovery.work.sweep import sweep
@@ -247,6 +250,42 @@ def test_a_listing_that_fails_moves_nothing_forward_and_is_tried_again(ledger: L
     ledger.does = lambda: None
     listed(tenant, 61)
     assert (gaps(tenant), where(tenant).failures) == (["cr_9"], 0)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"external_id": "x" * 300}, {"external_id": "a\0b"}, {"external_id": "a\ud800"}, {"reference": "r\0"},
+        {"key": "k\ud800"}, {"record": {"amount": Decimal(1), "at": math.nan, "more": {1, 2}}},
+    ],
+)  # fmt: skip
+def test_a_listing_with_odd_text_or_values_is_a_listing(ledger: Ledger, tenant: Tenant, odd: dict[str, Any]) -> None:
+    ledger.made("cr_9", ago=-300)
+    ledger.effects = [replace(one, **odd) for one in ledger.effects]
+    listed(tenant)
+    assert (len(gaps(tenant)), where(tenant).failures) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"external_id": 7}, {"reference": 8}, {"reference": None}, {"key": [1]}, {"at": 5}]
+)
+def test_a_listing_whose_parts_are_no_text_cannot_be_used(
+    ledger: Ledger, tenant: Tenant, wrong: dict[str, Any]
+) -> None:
+    ledger.made("cr_9", ago=-300)
+    ledger.effects = [replace(one, **wrong) for one in ledger.effects]
+    listed(tenant)
+    assert (gaps(tenant), where(tenant).failures) == ([], 1)
+
+
+def test_a_listing_that_cannot_be_compared_is_a_failure_like_any_other(
+    ledger: Ledger, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gap_rows, "compare", lambda *_: breaks())
+    for _ in range(3):
+        listed(tenant, EVERY)
+    assert asked(tenant) == [("gap", "effects_unlisted", "billing-support")]
+    assert where(tenant).failure == "What it lists could not be compared: RuntimeError."
 
 
 def test_after_a_few_failures_a_person_is_asked_and_it_goes_on_more_slowly(ledger: Ledger, tenant: Tenant) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -289,6 +293,39 @@ def test_F042_whatever_an_installed_connector_raises_or_makes_up_is_a_failed_loo
     assert found.verdict == "probe_failed"
     assert "quiet-harbour" not in found.fact
     assert len(ledger.asked) == 1
+
+
+@pytest.mark.parametrize("ends", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+def test_what_would_end_a_process_ends_no_worker(ledger: Ledger, ends: type[BaseException]) -> None:
+    def does(ask: Ask) -> Any:
+        raise ends("quiet-harbour")
+
+    ledger.does = does
+    assert worker.ask(question(PYTHON)).fact == "The look-up broke: Quit."
+    seen = sending.transmit(outgoing(PYTHON))
+    assert (seen.kind, "quiet-harbour" in str(seen)) == ("exception", False)
+
+
+@pytest.mark.parametrize("count", [-1, 10**7, 10**400, True, 1.0])
+def test_a_count_that_cannot_be_one_is_no_answer(ledger: Ledger, count: Any) -> None:
+    ledger.does = lambda ask: Answer("present", count, "cr_1", RECORD)
+    assert worker.ask(question(PYTHON)).verdict == "probe_failed"
+
+
+class Odd:
+    def __str__(self) -> str:
+        raise RuntimeError("quiet-harbour")
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("1.50"), datetime(2026, 1, 1, tzinfo=UTC), math.nan, 10**400, Odd(), {1, 2}, b"x", "a\0b\ud800"]
+)
+def test_whatever_an_installed_connector_puts_into_its_record_can_be_stored(ledger: Ledger, value: Any) -> None:
+    ledger.does = lambda ask: Answer("present", 1, "cr_1", {**RECORD, "more": [value], 7: "seven"})
+    found = worker.ask(question(PYTHON))
+    assert (found.verdict, found.record["7"]) == ("present", "seven")
+    assert "\0" not in str(found.record)
+    json.dumps(found.record, allow_nan=False, ensure_ascii=False).encode()
 
 
 def test_a_connector_that_does_not_come_back_is_left_behind_and_only_so_many_are(ledger: Ledger) -> None:

@@ -86,6 +86,8 @@ def test_what_is_typed_is_read_as_the_schema_types_it(path: str, typed: str, val
         ("days", "31", "from 1 up to 30"),
         ("days", "1.5", "Write a whole number"),
         ("days", "9" * 40, "from 1 up to 30"),
+        ("days", "9" * 400, "from 1 up to 30"),
+        ("days", "-" + "9" * 400, "from 1 up to 30"),
         ("rate", "nan", "Write a smaller number"),
         ("rate", "1e400", "Write a smaller number"),
         ("urgent", "perhaps", "yes or no"),

@@ -147,6 +147,25 @@ def test_F135_the_lease_of_a_cancelled_call_ends_like_any_other(opened: Opener) 
     assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
 
 
+def test_F137_the_other_side_goes_on_after_the_cancel_and_only_what_is_found_there_decides(
+    opened: Opener, looks: Looks
+) -> None:
+    case = opened(in_flight_seconds=60, lag_seconds=5)
+    permit = propose(case)
+    cancel(case)
+    report(case, permit, timed_out())
+    looks.say(ABSENT, present())
+    advance_clock(seconds=10)
+    look(case)
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_effect_unknown")
+    assert "Nothing was changed" not in case.run.customer_message
+    advance_clock(seconds=40)
+    look(case)
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_with_effects")
+    assert (effects(case), len(tries(case))) == (["apply_credit"], 1)
+    assert open_tasks(case) == [("effect_after_cancel", "cancelled_with_effects")]
+
+
 def test_a_cancel_while_the_look_is_under_way_loses_nothing(opened: Opener, looks: Looks) -> None:
     case = opened()
     lose_the_reply(case)

@@ -171,7 +171,7 @@ ACTION: Moves = {
 TASK: Moves = {
     "open": ("claimed", "resolved"),
     "claimed": ("open", "awaiting_approval", "executing", "resolved"),
-    "awaiting_approval": ("claimed", "executing", "resolved"),
+    "awaiting_approval": ("claimed", "open", "executing", "resolved"),
     "executing": ("claimed", "open", "resolved"),
     "resolved": ("reopened",),
     "reopened": ("claimed", "resolved"),

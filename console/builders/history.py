@@ -41,6 +41,7 @@ _WORDS = {
     "undone_outside": "`{step}` was taken back outside",
     "claim_decayed": "Claim ended",
     "owner_left": "Owner left",
+    "statement_withdrawn": "A statement that nobody confirmed was withdrawn",
     "woken": "Task woke",
     "sla_breached": "SLA breached",
     "sla_paused": "The clock stands still",

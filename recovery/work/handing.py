@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from recovery import permissions, policies
+from recovery import permissions, policies, statements
 from recovery.models import HumanTask
 from recovery.panel import Panel
 from recovery.work.wishes import CLAIM_MINUTES, Done, Order, Unusable
@@ -18,7 +18,7 @@ from runs.querysets import read_clock
 from runs.record import Actor
 from runs.states import advance
 
-RETURNABLE = ("open", "claimed", "reopened")
+RETURNABLE = ("open", "claimed", "awaiting_approval", "reopened")
 LEFT_BEHIND = Q(claimed_by__is_active=False) | Q(owner__is_active=False)
 MOST_FACTS = 5
 
@@ -43,7 +43,10 @@ def assign(seen: Panel, order: Order, actor: Actor) -> Done:
 
 
 def take_back(run: Run, actor: Actor) -> int:
-    """What people hold who may not sign in any more: claims to the queue, tasks to the team's lead or the team."""
+    """What people hold who may not sign in any more: claims to the queue, tasks to the team's lead or the team.
+
+    A word of theirs that waits for a second person counts for nothing from then on.
+    """
     left = HumanTask.objects.filter(LEFT_BEHIND, run=run, state__in=RETURNABLE)
     tasks = left.select_related("run", "claimed_by", "owner")
     for task in tasks:
@@ -56,6 +59,8 @@ def _take_back(task: HumanTask, actor: Actor) -> None:
     owner = policies.lead(task.tenant_id, task.owner_team) if task.owner in gone else task.owner
     before = task.state
     claim = _NOBODY if task.claimed_by in gone else {}
+    if claim:
+        _withdraw(task, actor)
     advance(task, machine="task", to=_unclaimed(task) if claim else before, owner=owner, **claim)
     record.write_event(
         task.run, "owner_left", actor, action=task.action, from_state=before, to_state=task.state,
@@ -63,11 +68,21 @@ def _take_back(task: HumanTask, actor: Actor) -> None:
     )  # fmt: skip
 
 
+def _withdraw(task: HumanTask, actor: Actor) -> None:
+    """Nobody is left to answer for it, and what it was made about is another's to judge (F129, F130)."""
+    said = statements.pending(task)
+    if said is not None:
+        record.write_event(
+            task.run, "statement_withdrawn", actor, action=task.action, data={"task": str(task.pk)},
+            reason=f"{said}. Nobody confirmed it before {said.by} was deactivated; it counts for nothing.",
+        )  # fmt: skip
+
+
 _NOBODY: dict[str, Any] = {"claimed_by": None, "claimed_until": None}
 
 
 def _unclaimed(task: HumanTask) -> str:
-    return "open" if task.state == "claimed" else task.state
+    return "open" if task.state in ("claimed", "awaiting_approval") else task.state
 
 
 def _colleague(run: Run, text: str) -> Person | None:

@@ -18,7 +18,7 @@ from runs.models import Event, Person, Tenant
 from runs.record import Actor
 from tests.factories import Case, lose_the_reply, make_person, make_tenant, turn
 from tests.failures.conftest import Opener
-from tests.recovery.stories import Looks, kinds, panel, press
+from tests.recovery.stories import Looks, evidence, kinds, panel, press
 
 DESK = Actor("person", "ops (command line)")
 
@@ -126,6 +126,37 @@ def test_F129_the_sweep_gives_back_what_was_left_by_other_ways(lost: Case, alice
         sweep(ring=lambda decision_id: None)
     assert held(lost) == ("open", None, None)
     assert kinds(lost).count("owner_left") == 1
+
+
+@pytest.mark.parametrize("by_sweep", [False, True])
+def test_F129_a_word_that_waits_for_a_second_person_does_not_outlast_who_gave_it(
+    opened: Opener, alice: Person, omar: Person, by_sweep: bool
+) -> None:
+    case = opened(reconcile=None)
+    lose_the_reply(case)
+    press("attest", case, alice, outcome="present", reference="cr_77")
+    if by_sweep:
+        Person.objects.filter(pk=alice.pk).update(is_active=False)
+        sweep(ring=lambda decision_id: None)
+    else:
+        assert leaving.deactivate(alice, DESK) == 1
+    assert (held(case), evidence(case)) == (("open", None, None), [])
+    assert told(case, "statement_withdrawn") == [
+        "Alice attests that it happened (reference cr_77). Nobody confirmed it before Alice was deactivated; "
+        "it counts for nothing."
+    ]
+    with pytest.raises(Refused):
+        press("approve", case, omar)
+    press("attest", case, omar, outcome="absent", reference="cr_78")
+    assert evidence(case) == ["absent_final"]
+
+
+def test_F129_a_word_stays_where_only_the_owner_of_its_task_left(lost: Case, alice: Person, omar: Person) -> None:
+    press("assign", lost, alice, to=str(omar.pk))
+    press("attest", lost, alice, outcome="present", reference="cr_77")
+    leaving.deactivate(omar, DESK)
+    assert lost.task().state == "awaiting_approval"
+    assert told(lost, "statement_withdrawn") == []
 
 
 def test_F129_leaving_twice_is_leaving_once(lost: Case, alice: Person) -> None:

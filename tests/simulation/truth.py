@@ -290,7 +290,8 @@ class Truth:
 
     def _history(self) -> None:
         """I18, I11: the states follow from the events alone; each change has its line."""
-        last = {row["action_id"]: row["to_state"] for row in self.memory.rows(Event) if row["to_state"] in ACTION}
+        moved = [row for row in self.memory.rows(Event) if row["to_state"] in ACTION and "task" not in row["data"]]
+        last = {row["action_id"]: row["to_state"] for row in moved}
         for row in self.memory.rows(Action):
             if row["attempts"] and row["role"] == "call" and last.get(row["id"]) != row["state"]:
                 raise Broken("I18", f"no event says that {row['tool']} is {row['state']}")

@@ -226,9 +226,11 @@ def _tries(run: Run, action: Action, definition: Definition) -> tuple[tuple[Try,
     if action.role == "item":
         return (Try(1, _OBSERVED_OF.get(action.state, "unknown"), action.settled_at),), False
     rule = definition.tools[action.tool].reconcile
-    standing = demotions.beside(run, rule.connector if rule else "")
     tries = gathering.rows(
-        Attempt, "action_id", action.pk, lambda found: found.only(*_TRY).annotate(demoted=standing)
+        Attempt,
+        "action_id",
+        action.pk,
+        lambda found: found.only(*_TRY).annotate(demoted=demotions.beside(run, rule.connector if rule else "")),
     )
     rows = sorted(tries, key=lambda one: one.number)
     return _as_tried(action, rows), demotions.is_demoted(run, rule.connector, rows) if rule and rows else False

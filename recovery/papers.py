@@ -24,10 +24,10 @@ IN_QUESTION = Q(settled_at=None) | Q(due_at__isnull=False)
 
 def lock(gathering: Gathering, run_ids: Iterable[uuid.UUID], calls: Iterable[uuid.UUID] = ()) -> list[Run]:
     """The runs among these that nobody else has locked, oldest first (F070). `calls`: settled ones as well."""
-    runs = list(Run.objects.select_for_update(skip_locked=True).filter(pk__in=list(run_ids)).order_by("id"))
+    runs = list(Run.objects.select_for_update(skip_locked=True).filter(pk__among=run_ids).order_by("id"))
     gathering.hold(runs)
     by_id = {run.pk: run for run in runs}
-    actions = gathering.read_ahead(Action.objects.filter(IN_QUESTION | Q(pk__in=list(calls))), "run_id", by_id)
+    actions = gathering.read_ahead(Action.objects.filter(IN_QUESTION | Q(pk__among=calls)), "run_id", by_id)
     for action in actions:
         action.run = by_id[action.run_id]
     known = {action.pk: action for action in actions}
@@ -54,7 +54,7 @@ def _read_tries(gathering: Gathering, runs: dict[uuid.UUID, Run], actions: dict[
     tries = gathering.read_ahead(Attempt.objects.all(), "action_id", actions)
     for one in tries:
         one.action = actions[one.action_id]
-    over = Attempt.objects.filter(ended_at=None, lease_until__lte=database_now(), run_id__in=list(runs))
-    stray = over.exclude(action_id__in=list(actions)).select_related("action")
+    over = Attempt.objects.filter(ended_at=None, lease_until__lte=database_now(), run_id__among=runs)
+    stray = over.exclude(action_id__among=actions).select_related("action")
     expired = [one for one in tries if one.ended_at is None]
     gathering.shelve(Attempt, "run_id", runs, sorted([*expired, *stray], key=lambda one: one.pk))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from django.db import connection, models
@@ -47,15 +48,16 @@ def inserts(rows: Sequence[Model], *, once: bool = False) -> Iterator[Bulk]:
     """
     groups: dict[tuple[str, ...], list[Model]] = {}
     for row in rows:
-        groups.setdefault(_given(row), []).append(row)
-    for names, alike in groups.items():
-        fields = [_field(type(row), name) for name in names]
+        groups.setdefault(_left_out(row), []).append(row)
+    for left, alike in groups.items():
+        names = [name for name in _attnames(type(alike[0])) if name not in left]
+        fields = [_field(type(alike[0]), name) for name in names]
         columns = ", ".join(f'"{field.column}"' for field in fields)
         picked = ", ".join(_picked(field, place) for place, field in enumerate(fields))
         end = " ON CONFLICT DO NOTHING" if once else ""
-        into = f'INSERT INTO "{row._meta.db_table}" ({columns})'
+        into = f'INSERT INTO "{alike[0]._meta.db_table}" ({columns})'
         sql = f"{into} SELECT {picked} FROM {_rows(fields)}{end}"  # noqa: S608  (names of our own columns)
-        given = [[getattr(row, name) for name in names] for row in alike]
+        given = map(attrgetter(*names), alike)
         yield Bulk(sql, _document(fields, given), None if once else len(alike))
 
 
@@ -85,8 +87,15 @@ def _update(alike: list[Change], guarded: tuple[str, ...], changed: tuple[str, .
     return Bulk(sql, _document(fields, given), len(alike))
 
 
-def _given(row: Model) -> tuple[str, ...]:
-    return tuple(name for name in _attnames(type(row)) if not isinstance(row.__dict__.get(name), DatabaseDefault))
+def _left_out(row: Model) -> tuple[str, ...]:
+    """Columns for which the database has a value of its own and the row has none."""
+    given = row.__dict__
+    return tuple(name for name in _defaulted(type(row)) if isinstance(given.get(name), DatabaseDefault))
+
+
+@lru_cache(maxsize=100)
+def _defaulted(model: type[Model]) -> tuple[str, ...]:
+    return tuple(field.attname for field in model._meta.concrete_fields if field.has_db_default())
 
 
 @lru_cache(maxsize=100)

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.db import connection
-from django.db.models import F, Field, Model, QuerySet, Value
+from django.db.models import F, Model, QuerySet, Value
 from django.db.models.expressions import CombinedExpression
 
 from runs import bulk, querysets
@@ -52,7 +53,7 @@ class Gathering:
     def read_ahead(self, rows: QuerySet[T], field: str, keys: Iterable[Any]) -> list[T]:
         """Read the rows of all these keys, oldest first, and keep them for `rows`."""
         keys = list(keys)
-        found = list(rows.filter(**{f"{field}__in": keys}).order_by("id"))
+        found = list(rows.filter(**{f"{field}__among": keys}).order_by("id")) if keys else []
         self.shelve(rows.model, field, keys, found)
         return found
 
@@ -76,10 +77,9 @@ class Gathering:
     # --- writing ---
 
     def insert(self, row: Model, *, once: bool, prepare: Prepare | None) -> None:
-        for field in row._meta.concrete_fields:
-            if isinstance(getattr(field, "db_default", None), AppNow):
-                _fill(row, field)
         model = type(row)
+        for name in _timed(model):
+            _fill(row, name)
         self._inserts.setdefault(model, {})[row.pk] = row
         if once:
             self._once.add(model)
@@ -241,10 +241,17 @@ def _key(row: Model) -> tuple[type[Model], Any]:
     return type(row), row.pk
 
 
-def _fill(row: Model, field: Field[Any, Any]) -> None:
+@lru_cache(maxsize=100)
+def _timed(model: type[Model]) -> tuple[str, ...]:
+    """Columns that the database fills with its time."""
+    fields = model._meta.concrete_fields
+    return tuple(one.attname for one in fields if isinstance(getattr(one, "db_default", None), AppNow))
+
+
+def _fill(row: Model, name: str) -> None:
     """The time that the database would fill in."""
-    if hasattr(getattr(row, field.attname), "resolve_expression"):
-        setattr(row, field.attname, querysets.read_clock())
+    if hasattr(getattr(row, name), "resolve_expression"):
+        setattr(row, name, querysets.read_clock())
 
 
 def _plain(row: Model, value: Any) -> Any:

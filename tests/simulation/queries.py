@@ -236,6 +236,7 @@ def _exact(value: Any, wanted: Any) -> bool:
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "exact": _exact,
     "in": lambda value, wanted: value is not None and value in wanted,
+    "among": lambda value, wanted: value is not None and value in wanted,
     "isnull": lambda value, wanted: (value is None) == bool(wanted),
     "lt": _ordered(operator.lt),
     "lte": _ordered(operator.le),

@@ -17,8 +17,9 @@ def within(request: HttpRequest, name: str, *, most: int) -> bool:
     address = str(get_adapter(request).get_client_ip(request))
     window = int(time.time()) // WINDOW_SECONDS
     digest = hashlib.sha256(f"{name}\0{address}\0{window}".encode()).hexdigest()
-    cache.add(f"limit:{digest}", 0, timeout=2 * WINDOW_SECONDS)
+    key = f"limit:{digest}"
     try:
-        return bool(cache.incr(f"limit:{digest}") <= most)
+        return bool(cache.incr(key) <= most)
     except ValueError:
-        return True  # the entry fell out of the cache between the two: its window is over
+        cache.add(key, 1, timeout=2 * WINDOW_SECONDS)  # the first of its window; where two come first, one is counted
+        return most > 0

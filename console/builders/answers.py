@@ -22,6 +22,11 @@ _CHANGED = {
     "partly_undone": "It did, and was undone only in part",
     "no": "No",
 }
+_RUN_CHANGED = {
+    "unknown": "Outcome unknown: more may have changed than is proven",
+    "yes": "Yes, proven",
+}
+"""The same for a question about a whole run, which may have changed many things or one."""
 
 
 NEEDS_INPUT = "user_input_required"
@@ -75,7 +80,8 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
     what = f"one {action.tool} of {amount}" if action and amount else "one effect"
     look = looks.ANYTHING_CHANGED[answer].saying(_CHANGED[answer].format(what=what))
     if action is None:
-        said = words.effects(len(record.standing), len(record.undone))
+        look = look.saying(_RUN_CHANGED.get(answer, look.word))
+        said = words.effects(len(record.standing), len(record.undone), len(record.partly))
         return Answer("Did anything change?", look, f"Effects of this run: {said}.")
     facts, tries = record.facts(action), record.tries(action)
     said = _items(record, action) or _last_fact(facts, tries, answer, reads=action.effect == "read")

@@ -38,7 +38,7 @@ def page(visit: Visit, *, typed: Typed, flashes: list[Flash]) -> CircuitsPage:
         summary="1 circuit not closed" if len(troubled) == 1 else f"{len(troubled)} circuits not closed",
         troubled=troubled,
         well=[row for circuit, row in rows if circuit.state == "closed"],
-        empty=None if troubled else Empty("Every connector answers.", f"{NOTHING} Checked {words.clock(visit.now)}."),
+        empty=None if troubled else Empty("No circuit is open.", f"{NOTHING} Checked {words.clock(visit.now)}."),
         form=form,
         form_words="" if form else "Your role does not include this.",
         flashes=flashes,
@@ -84,6 +84,8 @@ def _counted(circuit: Circuit) -> str:
     faults = len(circuit.faults)
     if circuit.state == "closed":
         return f"{faults} latest faults" if faults != 1 else "1 latest fault"
+    if not circuit.trips:
+        return "never opened by itself"
     opened = f"opened {circuit.trips} times" if circuit.trips != 1 else "opened once"
     return f"{faults} faults among {circuit.volume} calls, {opened}" if circuit.volume else opened
 

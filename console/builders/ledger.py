@@ -32,7 +32,7 @@ _BY_STATE = {
     "void": "absent",
     "compensating": "compensating",
     "compensated": "compensated",
-    "compensation_held": "partly_compensated",
+    "compensation_held": "undo_stopped",
 }
 _BY_ANSWER = {"yes": "proven", "no": "absent", "unknown": "unknown", "partly": "partial", "conflict": "conflict",
               "undone": "compensated", "partly_undone": "partly_compensated"}  # fmt: skip
@@ -111,7 +111,7 @@ def _row(record: Record, action: Action) -> EffectRow:
     proof, note, at = _proof(record, action)
     return EffectRow(
         step=action.step,
-        look=look_of(action),
+        look=looks.EFFECT["given_up"] if effect is not None and effect.residual == "whole" else look_of(action),
         words=effect_words(record.tool(action), action.effect),
         external_id=(effect.external_id if effect else "") or action.external_id,
         external_note="none seen" if answer_of(action) == "unknown" else "none",

@@ -57,6 +57,7 @@ def _row(number: int, place: Place) -> PlanRow:
         left=words.money(effect.residual_minor, line.currency) if effect is not None and residual else None,
         left_words=_left(residual, signed=effect is not None and effect.signed_off_at is not None),
         until=line.until if place.stand in OPEN else None,
+        until_words="no end" if line.undo and place.stand in OPEN else "",
     )
 
 

@@ -60,6 +60,11 @@ class Record:
         return [effect for effect in found if effect.compensated_by_id is None or effect.residual]
 
     @property
+    def partly(self) -> list[Effect]:
+        """What was taken back in part: of it something stands."""
+        return [effect for effect in self.standing if effect.compensated_by_id is not None]
+
+    @property
     def undone(self) -> list[Effect]:
         """What was taken back whole."""
         found = self.effects.values()

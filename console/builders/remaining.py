@@ -6,6 +6,7 @@ from console import looks
 from console.builders import words
 from console.builders.ledger import effect_words, look_of
 from console.builders.record import Record, answer_of
+from console.pages.plan import PlanCard
 from console.pages.task import RemainingRow
 from runs.models import Action
 from runs.states import RUN_OPEN
@@ -19,6 +20,13 @@ def rows(record: Record) -> list[RemainingRow]:
         waits = f"; waits for `{record.unsettled[0].step}`" if record.unsettled else ""
         planned = [(tool.name, looks.PLANNED, f"{effect_words(tool, tool.effect)}{waits}") for tool in record.planned]
     return [RemainingRow(place, *one) for place, one in enumerate([*opens, *planned], start=1)]
+
+
+def none(undoing: PlanCard | None) -> str:
+    """What stands there when no row does: undos that are not begun yet have no call, but they are work."""
+    if undoing is not None and undoing.remaining:
+        return "No call is open. What is left of the undoing stands in its plan."
+    return "None. Every step is settled."
 
 
 def note(record: Record) -> str:

@@ -116,7 +116,7 @@ def _facts(visit: Visit, record: Record) -> list[Fact]:
         Fact("Reason", run.reason_code or "none yet", mono=bool(run.reason_code)),
         Fact(
             "Effects",
-            words.effects(len(record.standing), len(record.undone)),
+            words.effects(len(record.standing), len(record.undone), len(record.partly)),
             alarm=", ".join(filter(None, [f"{len(doubtful)} unknown", money])) if doubtful else "",
             alarm_css="unk",
         ),

@@ -78,7 +78,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
     buttons = verbs.next_actions(seen.panel)
     recommended = next((verb for verb in buttons if verb.recommended), None)
     facts, past = evidence.rows(record, seen.action), records.events(run)
-    place = _place(visit, task)
+    place, undoing = _place(visit, task), plan.card(run)
     return TaskPage(
         number=words.number(task.number),
         title=words.title(run.intent),
@@ -93,7 +93,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         verbs=buttons,
         request=waiting.request(visit, seen.panel, record, seen.action),
         letter=waiting.letter(seen.panel, record),
-        plan=plan.card(run),
+        plan=undoing,
         scope=scope.of(record, seen.action),
         effects=ledger.rows(record),
         totals=ledger.totals(record),
@@ -105,6 +105,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         worlds=worlds.card(seen.panel.case, record) if seen.panel.case else None,
         remaining=remaining.rows(record),
         remaining_note=remaining.note(record),
+        remaining_none=remaining.none(undoing),
         sla=_sla(task),
         customer=ledger.customer(run, record),
         details=_details(visit, seen, past),

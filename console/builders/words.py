@@ -63,9 +63,12 @@ def number(task_number: int) -> str:
     return f"T-{task_number}"
 
 
-def effects(standing: int, undone: int) -> str:
-    """How many effects stand, and how many were taken back."""
-    return f"{standing} standing, {undone} undone" if undone else f"{standing} proven"
+def effects(standing: int, undone: int, partly: int = 0) -> str:
+    """How many effects stand, and how many were taken back; `partly` of the standing ones were in part."""
+    if not undone and not partly:
+        return f"{standing} proven"
+    told = [f"{standing - partly} standing", f"{partly} undone in part" if partly else ""]
+    return ", ".join(filter(None, [*told, f"{undone} undone" if undone else ""]))
 
 
 def plural(count: int, noun: str) -> str:

@@ -14,7 +14,7 @@ class PlanRow:
     """One effect: its step, the tool that takes it back, where that stands, and why it cannot be or what stays.
 
     `cost` is what taking it back costs by its contract; `left` is what stayed after it, `left_words` how that came.
-    `until` is when its provider stops taking it back.
+    `until` is when its provider stops taking it back; `until_words` stand there where it never does.
     """
 
     number: int
@@ -27,6 +27,7 @@ class PlanRow:
     left: Money | None = None
     left_words: str = ""
     until: datetime | None = None
+    until_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

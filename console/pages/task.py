@@ -250,6 +250,7 @@ class TaskPage:
     evidence_note: str = "Strongest first"
     warnings: list[str] = field(default_factory=list)
     remaining_note: str = ""
+    remaining_none: str = "None. Every step is settled."
     claim: Claim | None = None
     claim_verbs: list[Verb] = field(default_factory=list)
     presence: list[Presence] = field(default_factory=list)

@@ -40,8 +40,10 @@ def of(stake: Stake) -> Priority:
     """3 over the threshold or no way back, 2 another write, 1 work that stands still, 0 the requester's turn."""
     if stake.asks_requester:
         return Priority(0, "the requester has to answer")
+    if stake.effect == "read":
+        return Priority(1, "work stands still; the call only reads")
     if stake.effect != "write":
-        return Priority(1, "work stands still; nothing can have changed")
+        return Priority(1, "work stands still")
     if stake.over_threshold and stake.irreversible:
         return Priority(3, "its amount is above the threshold and it cannot be undone")
     if stake.over_threshold:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from django.core import mail
 from django.core.cache import cache
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 from steadyhand.contract import Observation
 
@@ -164,6 +166,15 @@ def test_SEC_18_whoever_asks_too_often_waits(house: House, case: Case) -> None:
     assert codes[:30] == [404] * 30
     assert codes[30] == 429
     assert stranger.get(path).status_code == 429
+
+
+def test_counting_makes_the_database_refuse_nothing(house: House, case: Case) -> None:
+    stranger, path = Client(), "/answer/nothing/"
+    stranger.get(path)
+    with CaptureQueriesContext(connection) as asked:
+        stranger.get(path)
+    assert any("UPDATE" in one["sql"] and "console_cache" in one["sql"] for one in asked)
+    assert not any("INSERT" in one["sql"] and "console_cache" in one["sql"] for one in asked)
 
 
 def test_mail_takes_the_link_to_a_requester_who_is_an_address(house: House, settings: Settings) -> None:

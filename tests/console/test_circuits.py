@@ -26,7 +26,7 @@ def circuits(house: House) -> list[Circuit]:
 
 def test_nothing_is_in_trouble_and_the_page_says_what_it_is_for(house: House, sign_in: SignIn) -> None:
     page = said(sign_in("alice").get("/circuits/"))
-    assert "Every connector answers." in page
+    assert "No circuit is open." in page
     assert "wait instead of making things worse" in page
 
 
@@ -39,6 +39,7 @@ def test_a_circuit_is_held_shown_kept_and_released_to_trials(house: House, sign_
     html = omar.get("/circuits/").content.decode()
     assert "The provider asked for a pause." in html
     assert "1 call waits" in html
+    assert "never opened by itself" in html
     [circuit] = circuits(house)
     release = f"/circuits/{circuit.pk}/release/"
     assert f'action="{release}"' in html

@@ -78,6 +78,11 @@ def test_the_run_and_the_task_show_how_far_the_plan_has_come_and_what_remains(
         assert "Plan of what is undone" in shown
         assert "1 undo stopped, 1 remaining" in shown
         assert "Remaining pay, reserve" in shown
+        assert "Partly compensated" not in shown, "the undo was refused: nothing was taken back"
+        assert "no end" in shown
+    task = plain(text(omar, address(booked)))
+    assert "No call is open. What is left of the undoing stands in its plan." in task
+    assert "Every step is settled" not in task
 
 
 def test_F142_a_rest_is_shown_and_a_partly_compensated_run_is_never_green(
@@ -90,6 +95,8 @@ def test_F142_a_rest_is_shown_and_a_partly_compensated_run_is_never_green(
         look(booked)
     shown = plain(text(omar, address(booked)))
     assert "2.50 EUR the declared cost of the undo; nobody has accepted it yet" in shown
+    assert "0 standing, 1 undone in part, 1 undone" in plain(text(omar, f"/runs/{booked.run_id}/"))
+    assert "no end" not in shown, "what is over has no time left"
     assert press(omar, booked, "waive").status_code == 303
     html = text(omar, f"/runs/{booked.run_id}/")
     assert 'badge warn"' in html[: html.index("Plan of what is undone")]
@@ -101,3 +108,28 @@ def test_F142_a_rest_is_shown_and_a_partly_compensated_run_is_never_green(
 
 def test_a_run_that_goes_forward_shows_no_plan(booked: Case, sign_in: SignIn) -> None:
     assert "Plan of what is undone" not in text(sign_in("omar"), f"/runs/{booked.run_id}/")
+
+
+def test_what_was_given_up_is_not_called_partly_compensated(house: House, sends: Sends, sign_in: SignIn) -> None:
+    factories.register(house.agent, stand_manifest(required_effects=["furnish"], pay={"compensate": None}))
+    case = factories.open_run(house.agent, scope={})
+    for tool, (asked, answer) in RESULTS.items():
+        report(case, propose(case, tool, asked), reply(answer, status=201), tool=tool)
+    finish(case)
+    sends.say(reply({"undo_id": "un_1"}))
+    press(sign_in("omar"), case, "compensate")
+    assert press(sign_in("omar"), case, "waive").status_code == 303
+    press(sign_in("ada"), case, "approve")
+    for _ in range(4):
+        look(case)
+    shown = plain(text(sign_in("omar"), f"/runs/{case.run_id}/"))
+    ledger = shown[shown.index("Effects ledger") :]
+    assert "Given up" in ledger
+    assert "Partly compensated" not in ledger
+
+
+def test_a_question_about_a_whole_run_counts_its_effects_and_says_no_more(booked: Case, sign_in: SignIn) -> None:
+    shown = plain(text(sign_in("alice"), address(booked)))
+    assert "Yes, proven Effects of this run: 2 proven." in shown
+    assert "exists once" not in shown
+    assert "nothing can have changed" not in shown

@@ -16,8 +16,8 @@ NOW = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
     ("asks", "effect", "over", "irreversible", "rank", "words"),
     [
         (True, "write", True, True, 0, "the requester has to answer"),
-        (False, "", False, False, 1, "work stands still; nothing can have changed"),
-        (False, "read", False, False, 1, "work stands still; nothing can have changed"),
+        (False, "", False, False, 1, "work stands still"),
+        (False, "read", False, False, 1, "work stands still; the call only reads"),
         (False, "write", False, False, 2, "a write below the threshold"),
         (False, "write", True, False, 3, "its amount is above the threshold"),
         (False, "write", False, True, 3, "it cannot be undone"),

@@ -36,5 +36,5 @@ def circuits_page() -> CircuitsPage:
 
 
 def empty_circuits_page() -> CircuitsPage:
-    nothing = Empty("Every connector answers.", "A connector appears here once a call met a fault of its own.")
+    nothing = Empty("No circuit is open.", "A connector appears here once a call met a fault of its own.")
     return CircuitsPage("Circuits", "0 circuits not closed", [], [], nothing, form_words="Your role does not.")

@@ -10,7 +10,7 @@ TABS = [Tab("Open", "/letters/", "2", True), Tab("Ended", "/letters/?view=ended"
 
 def _row(state: str, **more: object) -> LetterRow:
     return LetterRow(
-        "l1", looks.LETTER[state], "apply_credit", "apply_credit", "provider_unavailable", 2, 4, "Omar Haddad",
+        looks.LETTER[state], "apply_credit", "apply_credit", "provider_unavailable", 2, 4, "Omar Haddad",
         "Replay it once, or discard it.", "Nordlicht Energie", "resolve_billing_case v3", at("10:20:00"),
         f"/runs/{RUN_ID}/", **more,
     )  # fmt: skip

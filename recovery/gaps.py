@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Q
-from steadyhand.connector import Listed
+from steadyhand.connector import Ask, Listed
 from steadyhand.contract import OpenRun
+from steadyhand.judging import Seen, fields_of
 
 from recovery import endings, escalation, settle
 from recovery.connectors import listing
@@ -29,6 +30,7 @@ from runs.record import Actor
 ORIGIN = "outside"
 LISTING = "listing"
 STRENGTH = 5
+MOST_OF_ONE_CALL = 10
 _DENIED = tuple(state for state in WITHOUT_EFFECT if state != "compensated")
 
 
@@ -46,7 +48,7 @@ class Admitted:
 
 def compare(sweep: OutsideSweep, found: Sequence[Listed], actor: Actor) -> int:
     """Hold a whole listing against the record; returns how many new questions it raised. Nothing is asked twice."""
-    admitted = _admitted(found)
+    admitted = _admitted(sweep.connector, found)
     by_call: dict[uuid.UUID, list[Listed]] = {}
     nobodys: dict[str, Listed] = {}
     for one in found:
@@ -83,7 +85,7 @@ def listed_again(sweep: OutsideSweep, actor: Actor) -> None:
     )  # fmt: skip
 
 
-def _admitted(found: Iterable[Listed]) -> Admitted:
+def _admitted(connector: str, found: Iterable[Listed]) -> Admitted:
     words = {word for one in found for word in (one.reference, one.key) if word}
     ids = {one.external_id for one in found}
     known = Admitted()
@@ -92,49 +94,82 @@ def _admitted(found: Iterable[Listed]) -> Admitted:
         known.by_word |= {action_id: pk, key: pk} if key else {action_id: pk}
     tries = Attempt.objects.filter(idempotency_key__in=words).exclude(idempotency_key="")
     known.by_word |= dict(tries.values_list("idempotency_key", "action_id"))
-    known.by_id = dict(Effect.objects.filter(external_id__in=ids).values_list("external_id", "action_id"))
+    effects = Effect.objects.filter(external_id__in=ids).select_related("action", "run").order_by("id")
+    known.by_id = {one.external_id: one.action_id for one in effects if _may_be_from(connector, one)}
     return known
 
 
+def _may_be_from(connector: str, effect: Effect) -> bool:
+    """Two systems may give the same id to different things: an effect of a tool that goes elsewhere admits none."""
+    tool = definitions.of_run(effect.run).tools[effect.action.tool]
+    declared = {part.connector for part in (tool.reconcile, tool.send) if part is not None}
+    return not declared or connector in declared
+
+
 def _doubtful(by_call: dict[uuid.UUID, list[Listed]]) -> list[uuid.UUID]:
-    """Calls that the listing may contradict: only their runs are locked, for all others' agents are at work there."""
+    """Calls of which the listing says more than the record: only their runs are locked, for all others' agents are at
+    work there."""
     calls = Action.objects.filter(pk__in=list(by_call)).order_by("run_id", "id")
-    return [call.pk for call in calls.only("external_id", "state") if _contradicted(call, by_call[call.pk])]
+    return [call.pk for call in calls.only("external_id", "state") if _says_more(call, by_call[call.pk])]
 
 
-def _contradicted(action: Action, found: list[Listed]) -> bool:
-    return len(_ids(action, found)) > 1 or action.state in _DENIED
-
-
-def _ids(action: Action, found: list[Listed]) -> list[str]:
-    return sorted({one.external_id for one in found} | ({action.external_id} if action.external_id else set()))
+def _says_more(action: Action, found: list[Listed]) -> bool:
+    return action.state in _DENIED or any(one.external_id != action.external_id for one in found)
 
 
 def _hold_against(sweep: OutsideSweep, call: uuid.UUID, found: list[Listed], actor: Actor) -> int:
-    """Two effects of one call, or one of a call that is said to have had none, are evidence against the record."""
+    """Keep each effect of a call that the record does not know yet, for the next listing may hold another one.
+
+    Two effects of one call, or one of a call that is said to have had none, are a person's question; one of a call
+    that is still open speaks like a look, so that it is not sent again (F028, F029).
+    """
     run = record.lock_run(Action.objects.values_list("run_id", flat=True).get(pk=call))
+    if run is None:
+        return 0
     action = Action.objects.get(pk=call)
-    ids = _ids(action, found)
-    if run is None or not _contradicted(action, found):
+    denied = action.state in _DENIED
+    kept = set(action.evidence.filter(kind=LISTING).values_list("external_id", flat=True))
+    admitted = {action.external_id} - {""} if not denied else set()
+    new = {one.external_id: one for one in found if one.external_id not in kept | admitted}
+    ids = sorted(kept | admitted | new.keys())
+    for one in list(new.values())[:MOST_OF_ONE_CALL]:
+        _keep(sweep, run, action, one, ids)
+    if not new or (len(ids) < 2 and action.state == "succeeded"):
         return 0
-    if action.evidence.filter(kind=LISTING, external_id=ids[-1]).exists():
-        return 0
-    twice = len(ids) > 1
+    if action.settled_at is None and action.attempts and action.state != "permitted":
+        settle.settle(run, action, actor)
+    else:
+        settle.ask_if_contradicted(run, action, actor)
+    return 1 if denied or len(ids) > 1 else 0
+
+
+def _keep(sweep: OutsideSweep, run: Run, action: Action, one: Listed, ids: list[str]) -> None:
+    verdict = "conflict" if len(ids) > 1 else _verdict_on(run, action, one)
     record.add_evidence(
         action,
         run=run,
         kind=LISTING,
-        verdict="conflict" if twice else "present",
+        verdict=verdict,
         count=len(ids),
         source=sweep.connector,
         strength=STRENGTH,
-        fact=f"The listing of {sweep.connector} holds {', '.join(ids)} under our reference.",
-        raw=redact.redact([listing.plain(one) for one in found[:10]]),
-        external_id=ids[-1],
-        started_at=max(one.at for one in found),
+        fact=f"The listing of {sweep.connector} holds {', '.join(ids[:10])} under our reference.",
+        raw=redact.redact(listing.plain(one)),
+        external_id=one.external_id,
+        started_at=one.at,
     )
-    settle.ask_if_contradicted(run, action, actor)
-    return 1
+
+
+def _verdict_on(run: Run, action: Action, one: Listed) -> str:
+    """What one listed effect says of its call: ours only if its fields are, as for a look (F044, F045)."""
+    definition = definitions.of_run(run)
+    rule = definition.tools[action.tool].reconcile
+    seen = Seen("present", 1, one.external_id, one.record)
+    if rule is None or not rule.match or action.state in _DENIED:
+        return seen.verdict
+    arguments = vault.unseal(definition.keys, bytes(action.sealed_arguments))
+    asked = Ask(action.tool, action.action_id, str(run.pk), action.idempotency_key, arguments)
+    return fields_of(seen, rule.match, asked).verdict
 
 
 def _new(sweep: OutsideSweep, nobodys: dict[str, Listed]) -> list[Listed]:

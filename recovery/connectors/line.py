@@ -6,8 +6,12 @@ it trusts are read once: reading them takes longer than most look-ups.
 
 from __future__ import annotations
 
+import socket
 import ssl
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -38,13 +42,44 @@ def exchange(
     plain = {"Host": target.host, "Accept": "application/json", "Accept-Encoding": "identity"}
     with (
         client(timeout_seconds) as opened,
+        _ended_in(timeout_seconds) as watched,
         opened.stream(
-            method, target.url, headers={**plain, **headers}, extensions=target.extensions, **request
+            method, target.url, headers={**plain, **headers}, extensions={**target.extensions, "trace": watched},
+            **request,
         ) as reply,
-    ):
+    ):  # fmt: skip
         body, cut = _whole(reply, deadline)
         kept = {name: value for name, value in reply.headers.items() if name != "content-encoding"}
         return Reply(httpx.Response(reply.status_code, headers=kept, content=body, request=reply.request), cut)
+
+
+@contextmanager
+def _ended_in(seconds: float) -> Iterator[Callable[[str, dict[str, Any]], None]]:
+    """Hang up after so long, wherever the exchange is by then: the client's own timeout begins anew with each byte,
+    so that the head of an answer could drip for days. What the block is given learns which connection is meant."""
+    lines: list[Any] = []
+    deadline = time.monotonic() + seconds
+
+    def watch(event: str, told: dict[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            lines[:] = [told["return_value"].get_extra_info("socket")]
+
+    def hang_up() -> None:
+        for one in lines:
+            with suppress(OSError):  # it is closed already
+                socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield watch
+    except (httpx.ReadError, httpx.RemoteProtocolError) as wrong:
+        if time.monotonic() < deadline:
+            raise
+        raise httpx.ReadTimeout("the reply did not begin in time", request=wrong.request) from wrong
+    finally:
+        timer.cancel()
 
 
 def _whole(reply: httpx.Response, deadline: float) -> tuple[bytes, bool]:

@@ -22,7 +22,7 @@ from recovery.models import Gap, HumanTask, OutsideSweep
 from recovery.work import outside, worker
 from recovery.work.sweep import sweep
 from runs import wall
-from runs.models import Person, Run, Tenant, Workflow
+from runs.models import Evidence, Person, Run, Tenant, Workflow
 from runs.querysets import read_clock
 from tests.factories import (
     Agent,
@@ -38,7 +38,7 @@ from tests.factories import (
 )
 from tests.failures import books
 from tests.recovery.installed import installed
-from tests.recovery.stories import kinds, open_tasks, panel, press, standing, tasks
+from tests.recovery.stories import kinds, open_tasks, panel, press, standing, tasks, tries
 
 pytestmark = [pytest.mark.failures, pytest.mark.django_db]
 EVERY, OVERLAP = 600, 60
@@ -196,6 +196,65 @@ def test_F029_two_effects_of_one_call_are_a_duplicate(ledger: Ledger, tenant: Te
     listed(tenant)
     assert open_tasks(case) == [("duplicate_effect", "duplicate_effect")]
     assert gaps(tenant) == []
+
+
+def test_F029_an_effect_that_was_listed_of_an_open_call_keeps_it_from_being_sent_again(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    case = open_run(agent)
+    lose_the_reply(case)
+    ledger.made("cr_1", reference=case.action().action_id, ago=-300)
+    listed(tenant)
+    for _ in range(3):
+        listed(tenant, 60)
+    assert len(tries(case)) == 1, "its look-up says that nothing is there"
+    assert open_tasks(case) == [("decide_next", "conflicting_evidence")]
+
+
+def test_F029_effects_of_one_call_in_two_listings_are_a_duplicate(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    case = open_run(agent)
+    lose_the_reply(case)
+    for external_id in ("cr_1", "cr_2"):
+        ledger.effects.clear()
+        ledger.made(external_id, reference=case.action().action_id, ago=-300)
+        listed(tenant)
+    assert ("duplicate_effect", "duplicate_effect") in tasks_ever(case)
+    assert named(case) == ["cr_1", "cr_2"]
+
+
+def test_F029_a_third_effect_is_kept_whatever_its_name(ledger: Ledger, tenant: Tenant, agent: Agent) -> None:
+    case = open_run(agent)
+    succeed(case)
+    for external_id in ("cr_z", "cr_m", "cr_a"):
+        ledger.made(external_id, reference=case.action().action_id, ago=-300)
+        listed(tenant)
+    assert named(case) == ["cr_z", "cr_m", "cr_a"]
+
+
+def test_an_effect_of_another_system_that_has_the_same_id_admits_nothing(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    made = manifest()
+    made["connectors"]["archive"] = {"kind": "python", "entry_point": books.NAME, "lists": {"every_seconds": EVERY}}
+    register(agent, made)
+    case = open_run(agent)
+    succeed(case)
+    ledger.made(case.action().external_id, ago=-300)
+    listed(tenant)
+    with wall.within(tenant.pk):
+        assert list(Gap.objects.values_list("connector", "external_id")) == [("archive", case.action().external_id)]
+
+
+def named(case: Case) -> list[str]:
+    with wall.within(case.tenant.pk):
+        return list(Evidence.objects.filter(kind="listing").order_by("id").values_list("external_id", flat=True))
+
+
+def tasks_ever(case: Case) -> list[tuple[str, str]]:
+    with wall.within(case.tenant.pk):
+        return list(HumanTask.objects.filter(run_id=case.run_id).values_list("kind", "reason_code"))
 
 
 # --- nothing falls between ----------------------------------------------------------------------------------

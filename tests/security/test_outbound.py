@@ -269,6 +269,25 @@ def test_F040_an_answer_that_drips_is_given_up(provider: Provider) -> None:
     assert time.monotonic() - started < 1.5
 
 
+def test_F040_an_answer_whose_head_drips_is_given_up(provider: Provider) -> None:
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        for letter in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 40:
+            try:
+                handler.wfile.write(bytes([letter]))
+                handler.wfile.flush()
+            except OSError:
+                return
+            time.sleep(0.05)
+
+    provider.answer = drip
+    started = time.monotonic()
+    seen = ask(provider, timeout=0.3)
+    assert "in time" in seen.fact
+    assert seen.fault
+    assert time.monotonic() - started < 1.5
+    assert len(provider.arrivals) == 1
+
+
 def test_a_fault_that_nobody_foresaw_is_a_failed_look(monkeypatch: pytest.MonkeyPatch, provider: Provider) -> None:
     def broken(*_: Any) -> None:
         raise RuntimeError("quiet-harbour")

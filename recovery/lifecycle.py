@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db.models import Q
 from steadyhand.contract import Finish
 
 from recovery import endings, escalation, leases, settle, turns
@@ -50,7 +51,8 @@ def cancel(run: Run, actor: Actor, *, reason: str) -> None:
     waiting = run.actions.filter(settled_at__isnull=True).exclude(role="item")
     for action in waiting.exclude(effect="write", state="permitted"):
         _let_go(run, action, actor)
-    for task in run.tasks.filter(action=None, state__in=("open", "claimed", "reopened")):
+    never_sent = Q(action__role="call", action__attempts=0, action__settled_at__isnull=False)
+    for task in run.tasks.filter(Q(action=None) | never_sent, state__in=("open", "claimed", "reopened")):
         escalation.close(task, actor=actor, resolution="The run was cancelled.")
     settle.refresh_run(run, actor)
     for child in Run.objects.select_for_update().filter(parent=run, ended_at__isnull=True).order_by("id"):

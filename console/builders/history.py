@@ -65,6 +65,7 @@ _WORDS = {
     "undo_planned": "`{step}` is next to be undone",
     "undo_impossible": "`{step}` cannot be undone by us",
     "residual_recorded": "`{step}` was undone only in part",
+    "record_accepted": "`{step}` is left as the record has it",
     "residual_accepted": "What stays of `{step}` was accepted",
     "undo_waived": "The undo of `{step}` was given up",
     "letter_given_up": "`{step}` is not sent again; what became of it stays open",

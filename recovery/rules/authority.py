@@ -231,13 +231,19 @@ def waive(at: Situation) -> Verb:
         return blocked("waive", "attest", f"{at.attested}; it waits for a second person.")
     if not at.waivable:
         return blocked("waive", "I15", at.waive_bar)
+    second = " It takes a second person." if waived_by_two(at) else ""
+    if at.waivable != "residual" and not at.run_open:
+        return allowed("waive", "I2", f"{_ENDS}{second}")
     if at.waivable == "undo":
         sentence = "The effect stays and is listed; the next undo begins. It takes a second person."
         return allowed("waive", "I15", sentence)
-    second = " It takes a second person." if waived_by_two(at) else ""
     return allowed("waive", "F142", f"You accept what the undo left of it; then the run may end.{second}")
 
 
+_ENDS = "The run has ended: its record stays as it stands, with your reason beside it, and the question is closed."
+
+
 def waived_by_two(at: Situation) -> bool:
-    """Whether what would be accepted is too much for one: a whole effect always, a rest above the threshold."""
-    return at.waivable == "undo" or at.rest_over
+    """Whether what would be accepted is too much for one: a whole effect and a contradiction always, anything else
+    above the threshold."""
+    return at.waivable in ("undo", "conflict") or at.rest_over

@@ -70,8 +70,9 @@ class Situation:
     stopped         the switch that would stop this run again, who set it and why; empty where none stands.
     rolling_back    whether undoing was ordered before, `undo_again` how many effects are left if it is taken up
                     again.
-    waivable        what may be accepted here: "undo" that an effect stays whole, "residual" what an undo left of it;
-                    `waive_bar` why nothing may, `rest_over` whether it is more than one person may accept.
+    waivable        what may be accepted here: "undo" that an effect stays whole, "residual" what an undo left of it,
+                    and of a run that has ended "part", "conflict" or "kept" (giving_up.ENDED); `waive_bar` why
+                    nothing may, `rest_over` whether it is more than one person may accept.
     by_hand         whether the system of this call is one that no request reaches (connector kind manual).
     outside         whether the task is about what happened outside: no agent works on its run.
     undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from steadyhand.contract import OUTCOME_OF
+from steadyhand.contract import OUTCOME_OF, Cancel
 
-from recovery import panel
+from recovery import intake, panel
 from recovery.models import HumanTask
 from runs import wall
 from runs.models import Action, Attempt, Evidence, Person, Run
 from runs.states import RUN_OPEN, TASK_OPEN
 from tests.simulation import shop
 from tests.simulation.agents import Temper
-from tests.simulation.episode import READ, Setup, Stage, play, theatre
+from tests.simulation.episode import READ, WHO, Setup, Stage, play, theatre
 from tests.simulation.fates import GOOD, late, lost
-from tests.simulation.faults import NOTIFY
+from tests.simulation.faults import FAULTS, NOTIFY, calm
 from tests.simulation.shop import IN_FLIGHT, Flavour
 from tests.simulation.stories import story
 
@@ -33,15 +33,30 @@ def stage() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("stage")
-def test_whoever_is_asked_about_a_run_that_waits_can_do_something() -> None:
-    asked = 0
-    for seed in SEEDS:
-        made = play(story(seed))
-        for task in made.rows(HumanTask, state__in=TASK_OPEN, run__state__in=RUN_OPEN):
-            asked += 1
-            offered = _offered(task)
-            assert offered, f"seed {seed}: nothing can be done about {task.kind} ({task.reason_code})"
-    assert asked > 10
+def test_whoever_is_asked_can_do_something() -> None:
+    asked = sum(_every_question_has_an_answer(play(story(seed)), f"seed {seed}") for seed in SEEDS)
+    assert asked > 15
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.usefixtures("stage")
+def test_whoever_is_asked_after_a_fault_can_do_something(fault: str) -> None:
+    _every_question_has_an_answer(play(calm(fault, 0)), fault)
+
+
+def _every_question_has_an_answer(made: Stage, where: str) -> int:
+    """Whatever is asked when all is quiet, and what is left of it once every run is cancelled; how much that was."""
+    asked = _answerable(made, where)
+    for run in made.rows(Run, state__in=RUN_OPEN):
+        intake.cancel(WHO, run.pk, Cancel(reason="Nobody waits for it any more"), request_id="sim")
+    return asked + _answerable(made, f"{where}, cancelled")
+
+
+def _answerable(made: Stage, where: str) -> int:
+    tasks = made.rows(HumanTask, state__in=TASK_OPEN)
+    for task in tasks:
+        assert _offered(task), f"{where}: nothing can be done about {task.kind} ({task.reason_code})"
+    return len(tasks)
 
 
 def _offered(task: HumanTask) -> set[str]:

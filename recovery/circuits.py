@@ -7,19 +7,18 @@ The untroubled call never comes here: rows are read where a case is read anyway,
 from __future__ import annotations
 
 import random
-import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, cast
 
-from django.db import connection
 from django.db.models import F, Q
 from steadyhand.contract import Observation
 from steadyhand.manifest import Circuit as Terms
 from steadyhand.manifest import Tool
 
+from recovery import traffic
 from recovery.rules import circuit as rules
 from recovery.rules.circuit import Standing
 from recovery.rules.classified import Classified
@@ -34,8 +33,6 @@ from runs.together import Statement, read_together
 
 Purpose = Literal["call", "look", "trial"]
 TRAFFIC_SECONDS = 10
-CLOCKS_MAY_DIFFER_SECONDS = 10.0
-"""Ids carry the time of the machine that made them, rows the database's."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +132,7 @@ def _let_go(circuit: Circuit, now: datetime, terms: Terms) -> Entry:
     if circuit.released_second != second:
         since = now - timedelta(seconds=TRAFFIC_SECONDS)
         circuit.released_second, circuit.released = second, 0
-        circuit.allowance = rules.retries_allowed(_calls(circuit, since, now) / TRAFFIC_SECONDS, terms)
+        circuit.allowance = rules.retries_allowed(traffic.calls(circuit, since, now) / TRAFFIC_SECONDS, terms)
     if circuit.released >= circuit.allowance:
         spread = random.random()  # noqa: S311  (jitter, not a secret)
         return Entry(again_at=now + timedelta(seconds=1 + rules.LONGEST_SPREAD_SECONDS * spread))
@@ -217,7 +214,7 @@ def _count_fault(name: str, definition: Definition, tenant_id: uuid.UUID, why: s
     if not rules.may_open(len(faults), terms):
         return
     since, limit = rules.counted_from(faults, now, terms), rules.enough_calls(len(faults), terms)
-    calls = _calls(circuit, since, now, limit=limit)
+    calls = traffic.calls(circuit, since, now, limit=limit)
     if not rules.opens(len(faults), calls, terms):
         return
     calls = max(calls, len(faults))
@@ -279,33 +276,3 @@ def _why(observation: Observation, tool: Tool) -> str:
     if observation.kind == "reply":
         return f"{tool.name} was answered {observation.status or observation.code}."
     return f"{tool.name}: {observation.kind.replace('_', ' ')}."
-
-
-# --- counting -----------------------------------------------------------------------------------------------
-
-_COUNT = """
-SELECT (SELECT count(*) FROM (SELECT FROM runs_attempt
-    WHERE tenant_id = %(tenant)s AND id >= %(from)s AND circuit = %(name)s AND dispatched_at >= %(since)s
-      AND ended_at IS NOT NULL LIMIT %(limit)s) calls)
-  + (SELECT count(*) FROM (SELECT FROM runs_evidence
-    WHERE tenant_id = %(tenant)s AND id >= %(from)s AND kind = 'probe' AND source = %(source)s
-      AND started_at >= %(since)s LIMIT %(limit)s) looks)
-"""
-
-
-def _calls(circuit: Circuit, since: datetime, now: datetime, *, limit: int = 20_000) -> int:
-    """How many calls and looks there were; ids grow with time, so that the newest rows are found without an index."""
-    age = (now - since).total_seconds() + CLOCKS_MAY_DIFFER_SECONDS
-    oldest = uuid.UUID(int=int((time.time() - age) * 1000) << 80)
-    params: dict[str, Any] = {
-        "tenant": circuit.tenant_id,
-        "from": oldest,
-        "name": circuit.name,
-        "since": since,
-        "source": rules.connector_in(circuit.name) or "",
-        "limit": limit,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT, params)
-        calls: int = cursor.fetchone()[0]
-    return calls

@@ -143,7 +143,7 @@ def agree(seen: Seen, verb: Verb) -> str:
     return _NO_THRESHOLD if without else _AGREE[named]
 
 
-_BY_THRESHOLD = ("replay", "retry", "attest_alone")
+_BY_THRESHOLD = ("replay", "retry", "attest_alone", "compensate", "waive")
 _NO_THRESHOLD = "Nobody. This workflow declares no threshold above which a second person is needed."
 
 

@@ -45,7 +45,7 @@ def test_the_sheet_shows_the_plan_before_anything_is_ordered(booked: Case, sends
     page = said(sign_in("omar").get(address(booked, "compensate")))
     assert page.index("pay refund") < page.index("reserve release")
     assert "50.00 EUR, costs 2.50 EUR" in page
-    assert "Nobody. No undo of this plan" in page
+    assert "Nobody. This workflow declares no threshold" in page
     assert (sends.sent, booked.run.goal) == ([], "forward")
 
 

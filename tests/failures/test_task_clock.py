@@ -16,7 +16,7 @@ from runs import wall
 from runs.models import Tenant
 from tests.factories import Case, advance_clock, lose_the_reply, make_person, propose, report, turn
 from tests.failures.conftest import Opener
-from tests.recovery.stories import Looks, kinds, press, tick
+from tests.recovery.stories import ABSENT, Looks, kinds, look, press, tick
 
 ASKED = Observation(kind="exception", declared="needs_input", declared_field="account")
 NINE_TO_FIVE = {"time_zone": "Europe/Berlin", "opens": "09:00", "closes": "17:00"}
@@ -108,6 +108,18 @@ def test_a_snoozed_task_keeps_its_time_where_the_policy_says_so(opened: Opener, 
     assert case.task().pause == "snoozed"
     advance_clock(hours=1)
     assert late(case).breached_at is None
+
+
+def test_a_task_that_is_settled_while_its_clock_stands_still_was_in_time(opened: Opener, looks: Looks) -> None:
+    case = promised(opened, sla_seconds=600, sla_pauses=["snoozed"], deadline_seconds=86400)
+    lose_the_reply(case)
+    press("snooze", case, make_person("mia", case.tenant), until=now() + timedelta(hours=2))
+    advance_clock(minutes=30)
+    looks.say(ABSENT)
+    look(case)
+    task = case.task()
+    assert (task.state, task.pause, task.left_seconds) == ("resolved", "", None)
+    assert timedelta(minutes=9) < task.due_at - now() <= timedelta(minutes=10)
 
 
 def test_a_breach_is_not_taken_back_by_a_pause(opened: Opener, looks: Looks) -> None:

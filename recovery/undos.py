@@ -109,7 +109,22 @@ def draw_up(definition: Definition, original: Action) -> Undo:
     breach = definition.check_arguments(tool, arguments)
     if breach is not None:
         raise Impossible(f"What {tool.name} would be sent breaks its schema at {breach[0] or 'its top'}.")
-    return _undo(definition, tool, arguments, original)
+    undo = _undo(definition, tool, arguments, original)
+    if _moves_more(undo, original):
+        raise Impossible(
+            f"{tool.name} would move {undo.value_minor} {undo.currency}, and {original.step} moved "
+            f"{original.value_minor} {original.currency}: undo it by hand."
+        )
+    return undo
+
+
+def _moves_more(undo: Undo, original: Action) -> bool:
+    """A result names what its undo is sent, and whoever reports it may be wrong or lie: more than was moved never
+    comes back, and nothing in another currency."""
+    if undo.value_minor is None or original.value_minor is None:
+        return False
+    elsewhere = bool(undo.currency and original.currency) and undo.currency != original.currency
+    return elsewhere or undo.value_minor > original.value_minor
 
 
 def planned(definition: Definition, original: Action) -> Undo | None:

@@ -393,6 +393,26 @@ def test_an_undo_is_not_sent_after_its_providers_window(booked: Booked, sends: S
     assert standing(case)[2] == "compensation_failed"
 
 
+FROM_RESULT = {"payment": "payment_id", "amount": "amount", "currency": "currency"}
+MOVING = {"value_field": "amount", "currency_field": "currency"}
+
+
+@pytest.mark.parametrize(("amount", "currency", "sent"), [(5000, "EUR", 1), (5001, "EUR", 0), (5000, "USD", 0)])
+def test_an_undo_that_would_move_more_than_its_effect_did_is_not_sent(
+    booked: Booked, sends: Sends, omar: Person, monkeypatch: Any, amount: int, currency: str, sent: int
+) -> None:
+    monkeypatch.setitem(RESULTS, "pay", {"payment_id": "p_50", "amount": amount, "currency": currency})
+    case = booked(
+        done=("pay",), refund=MOVING, pay={"compensate": {"tool": "refund", "arguments": FROM_RESULT}}
+    )  # fmt: skip
+    sends.say(UNDONE)
+    press("compensate", case, omar)
+    settle_all(case)
+    assert len(sends.sent) == sent
+    assert open_tasks(case) == ([] if sent else [("compensation", "compensation_required")])
+    assert ("refund would move" in plan(case).lines[0].why) == (not sent)
+
+
 # --- F142: residuals, and giving up -------------------------------------------------------------------------
 
 

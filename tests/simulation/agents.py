@@ -317,7 +317,7 @@ class Agent:
     def _send(self, permit: Permit, tool: str, arguments: dict[str, Any]) -> Observation:
         call = Call(
             tool, permit.action_id or "", permit.idempotency_key or "", arguments, write=tool != "find",
-            attempt=permit.attempt or 1,
+            attempt=permit.attempt or 1, items=tuple(one["payee"] for one in arguments.get("items", ())),
         )  # fmt: skip
         if self.world.rng.random() < self.temper.dies:
             self.outside.remote.send(call, self.world.now)

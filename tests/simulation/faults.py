@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from recovery.models import DeadLetter, HumanTask
-from runs.models import Action, Effect, Person, Run
+from runs.models import Action, Attempt, Effect, Event, Person, Run
+from runs.states import RUN_OPEN, TASK_OPEN
 from tests.simulation.agents import Temper
 from tests.simulation.episode import CREDIT, PLAIN, READ, SHIP, Setup, Stage
 from tests.simulation.fates import GOOD, Fate, late, lost, refusal
@@ -25,6 +26,9 @@ NOTIFY = (("notify", {"to": "customer"}),)
 DEAR = (("credit", {"account": "acct_1", "amount": THRESHOLD + 1}),)
 EXPORT = (("export", {"report": "r1"}),)
 SEVEN = (READ, CREDIT, EXPORT, SHIP, NOTIFY, (("find", {"invoice": "INV-2"}),), (("find", {"invoice": "INV-3"}),))
+PAYEES = ("anna", "ben", "cleo", "dan", "eva")
+PAYOUTS = (("pay", {"items": [{"payee": name, "amount": 5} for name in PAYEES]}),)
+HERD = 9
 CANARY = "sk-canary-4242424242424242"
 
 
@@ -306,6 +310,20 @@ def _(setup: Setup, rng: random.Random) -> None:
     tell(setup, "credit", replace(GOOD, answer="foreign"))
 
 
+def _each_item_once(stage: Stage) -> None:
+    items = {one.step: one.state for one in stage.rows(Action, role="item")}
+    done = [item for line in stage.remote.ledger for item in line.items]
+    must(sorted(done) == sorted(PAYEES[:3]), f"the ledger has {done}")
+    proven = sum(state == "succeeded" for state in items.values())
+    must((len(items), proven) == (5, 3), f"of {len(items)} items {proven} are proven")
+
+
+@fault("F049", "three of five items are done", every(not_ok, _each_item_once, asked("partial_effect")))
+def _(setup: Setup, rng: random.Random) -> None:
+    setup.plan, setup.flavour = (READ, PAYOUTS), replace(setup.flavour, batch=True)
+    tell(setup, "pay", replace(GOOD, done=3))
+
+
 def _third_fails(stage: Stage) -> None:
     must(stage.effects("credit") == 1, "the second step stands once")
     must(stage.arrivals("credit") == 1, "what was done is not done again")
@@ -557,6 +575,72 @@ def _(setup: Setup, rng: random.Random) -> None:
         setup.outages.append(Outage(number * 20.0 + 0.1, number * 20.0 + 12.0, rng.choice(("refuse", "unavailable"))))
 
 
+def _herd(setup: Setup) -> None:
+    """Many runs of one tenant at once, all at the same provider."""
+    setup.tempers = (Temper(),) * HERD
+
+
+def _opened(stage: Stage) -> None:
+    must(stage.rows(Event, kind="circuit_opened") != [], "its circuit never opened")
+
+
+def _peak(stage: Stage) -> None:
+    """Whatever waited, it does not all come at once: the trials have slots, and what follows has a budget."""
+    ends = stage.setup.outages[-1].ends
+    times = [one.arrived_at for one in stage.remote.arrivals if one.call.tool == "credit" and one.arrived_at >= ends]
+    must(bool(times), "nobody came back")
+    most = max((sum(at <= one < at + 1.0 for one in times) for at in times), default=0)
+    must(most <= HERD // 2, f"{most} calls arrived within a second after the outage")
+
+
+def _outage(setup: Setup, *, until: float) -> None:
+    _herd(setup)
+    bounded(setup)
+    setup.outages.append(Outage(1.0, until, "unavailable"))
+
+
+@fault("F108", "everybody comes back after an outage", every(_opened, _peak))
+def _(setup: Setup, rng: random.Random) -> None:
+    _outage(setup, until=rng.uniform(60.0, 120.0))
+
+
+def _never_open(stage: Stage) -> None:
+    must(stage.rows(Event, kind="circuit_opened") == [], "refusals opened a circuit")
+    must(stage.arrivals("credit") == HERD + 1, f"{stage.arrivals('credit')} calls arrived")
+
+
+@fault("F113", "one after the other is refused", _never_open)
+def _(setup: Setup, rng: random.Random) -> None:
+    _herd(setup)
+    setup.plan = (READ, CREDIT)
+    tell(setup, "credit", *(refusal("refused") for _ in range(HERD + 1)))
+
+
+def _no_write_tries(stage: Stage) -> None:
+    tried = {one.action.tool for one in stage.rows(Attempt, trial=True) if one.action.effect == "write"}
+    must(not tried, f"{tried} went out as a trial, and no key protects it")
+
+
+@fault("F114", "only writes without a key wait for an open circuit", every(_opened, _no_write_tries))
+def _(setup: Setup, rng: random.Random) -> None:
+    _outage(setup, until=rng.uniform(60.0, 120.0))
+    setup.flavour = replace(setup.flavour, keyed=False)
+
+
+def _looks_wait(stage: Stage) -> None:
+    _opened(stage)
+    open_ones = [one for one in stage.rows(Action, effect="write") if one.settled_at is None]
+    held = {one.action_id for one in stage.rows(HumanTask, state__in=TASK_OPEN)}
+    must(all(one.pk in held or one.due_at for one in open_ones), "a look-up that waited was forgotten")
+
+
+@fault("F115", "look-ups meet an open circuit", _looks_wait)
+def _(setup: Setup, rng: random.Random) -> None:
+    _outage(setup, until=rng.uniform(200.0, 600.0))
+    setup.outages[-1] = replace(setup.outages[-1], how="hang")
+    setup.flavour = replace(setup.flavour, keyed=False)
+
+
 # --- G, H: people, cancel, undo ---------------------------------------------------------------------------------
 
 
@@ -660,6 +744,21 @@ def _undone_outside(stage: Stage) -> None:
         stage.remote.undo_outside(line)
 
 
+def _rest_is_shown(stage: Stage) -> None:
+    rests = [one for one in stage.rows(Effect) if one.residual]
+    must([one.residual_minor for one in rests] == [250], "what the provider kept is not recorded")
+    must(
+        run_of(stage).state in RUN_OPEN and run_of(stage).outcome == "needs_human",
+        "nobody signed for it, and it ended",
+    )
+
+
+@fault("F142", "the provider keeps a fee of what it takes back", every(asked("residual_unsigned"), _rest_is_shown))
+def _(setup: Setup, rng: random.Random) -> None:
+    setup.plan, setup.flavour = (READ, CREDIT, READ), replace(setup.flavour, fee=250)
+    setup.temper = replace(setup.temper, rolls_back=2)
+
+
 @fault("F144", "it lands while it is being given up", lambda stage: None)
 def _(setup: Setup, rng: random.Random) -> None:
     bounded(setup)
@@ -686,6 +785,18 @@ def _(setup: Setup, rng: random.Random) -> None:
 def _(setup: Setup, rng: random.Random) -> None:
     tell(setup, "credit", rng.choice((lost(), late(20.0), refusal("limited", asks=1.0))))
     bounded(setup)
+
+
+_NUMBERS = (
+    "3 15 16 18 19 20 22 25 26 27 28 29 31 33 34 35 36 37 38 41 42 43 45 46 47 48 49 50 51 52 53 54 "
+    "56 58 59 60 69 71 72 73 79 81 82 84 85 86 88 90 91 92 93 94 98 99 100 101 103 104 105 108 109 "
+    "112 113 114 115 120 125 126 127 129 134 135 137 138 139 140 141 142 144 145 146 147 148 157 158 "
+    "160"
+)
+SIMULATED = frozenset(f"F{int(number):03}" for number in _NUMBERS.split())
+"""The faults of docs/faults.md whose proof is an episode: what one process and a virtual clock can show."""
+WAITING = dict.fromkeys(("F145", "F146", "F147", "F148"), "alerts are sent to nobody yet: only tasks are marked")
+"""Those of them that no episode can play yet, and why."""
 
 
 def calm(name: str, seed: int) -> Setup:

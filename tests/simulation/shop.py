@@ -28,6 +28,7 @@ class Flavour:
     keyed      a repeat under our key is one effect, for `retention` seconds or for ever
     bounded    no request lands later than IN_FLIGHT, nothing stays unseen for longer than LAG
     looks      effects can be looked up at all
+    fee        what the provider keeps of an effect that is taken back; `batch` whether it takes many items at once
     """
 
     keyed: bool = False
@@ -44,13 +45,15 @@ class Flavour:
     approval: int | None = None
     requires: tuple[str, ...] = ()
     tokens: int | None = None
+    fee: int = 0
+    batch: bool = False
 
 
 @lru_cache(maxsize=256)
 def manifest_of(flavour: Flavour) -> tuple[uuid.UUID, dict[str, Any]]:
     """The workflow's id and its manifest as it is stored; a flavour is one version of one workflow."""
     tools = [_find(), _status(), *(_write(name, flavour) for name in ("credit", "ship", "void", "recall")),
-             _export(flavour), _notify(flavour)]  # fmt: skip
+             _export(flavour), _notify(flavour), *([_pay()] if flavour.batch else [])]  # fmt: skip
     plain: dict[str, Any] = {
         "title": "Billing case",
         "tools": tools,
@@ -102,6 +105,8 @@ def _write(name: str, flavour: Flavour) -> dict[str, Any]:
         tool["input_schema"] = {"type": "object", "properties": {"amount": {"type": "integer", "minimum": 0}}}
         undo = {"credit": "void", "ship": "recall"}[name]
         tool["compensate"] = {"tool": undo, "arguments": {"effect": "id"}}
+        if flavour.fee:
+            tool["compensate"]["cost_minor"] = flavour.fee
     if name != "credit":
         tool["send"] = {"connector": "shop", "path": f"/{name}"}
     if name == "ship":
@@ -147,6 +152,15 @@ def _notify(flavour: Flavour) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _pay() -> dict[str, Any]:
+    """Many payouts in one call, each with an end of its own."""
+    return {
+        "name": "pay", "effect": "write", "timeout_seconds": TIMEOUT,
+        "batch": {"items": "items", "key": "payee", "results": "results", "result_key": "payee",
+                  "ok": {"path": "state", "equals": "done"}, "external_id": "id"},
+    }  # fmt: skip
+
+
 # --- what comes back ------------------------------------------------------------------------------------------
 
 
@@ -181,6 +195,11 @@ def _body(exchange: Exchange, reply: Reply) -> str:
         return json.dumps({"id": "ef_other", "reference": "somebody-elses", "amount": 1})
     if not call.write:
         return json.dumps({"found": "INV-1", "status": "open"})
+    if call.items:
+        ends = {item: "done" if item in reply.items else "failed" for item in call.items}
+        return json.dumps(
+            {"results": [{"payee": item, "state": end, "id": f"{name}-{item}"} for item, end in ends.items()]}
+        )
     if reply.answer == "accepted":
         return json.dumps({"job": reply.job, "state": "processing"})
     return json.dumps({"id": name, "reference": call.reference, "status": "done"})

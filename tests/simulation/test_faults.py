@@ -10,7 +10,7 @@ import pytest
 from tests.simulation import campaigns
 from tests.simulation.campaigns import Cell
 from tests.simulation.episode import play, replay_line, theatre
-from tests.simulation.faults import FAULTS, calm
+from tests.simulation.faults import FAULTS, SIMULATED, WAITING, calm
 
 SEEDS = 8
 
@@ -30,6 +30,10 @@ def test_a_fault_comes_to_what_it_must(fault: str) -> None:
             FAULTS[fault].expects(play(setup))
         except AssertionError as wrong:
             raise AssertionError(f"{FAULTS[fault].what}: {wrong}\n    {replay_line(setup)} --trace") from wrong
+
+
+def test_every_fault_that_a_simulation_can_show_is_played() -> None:
+    assert set(FAULTS) == SIMULATED - set(WAITING)
 
 
 @pytest.mark.long

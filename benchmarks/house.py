@@ -11,10 +11,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from console.embedded import children, places, postgres, processes, roles, startup
+from console.embedded import children, places, postgres, processes, roles, startup, valkey
 from console.embedded.children import Plan
 from console.embedded.places import OWNER_ROLE, SUPER_ROLE, Places
 
@@ -55,6 +55,29 @@ def web(where: Places) -> Iterator[str]:
     ):
         _until(lambda: startup.answers(f"127.0.0.1:{port}"), what="the web server")
         yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def broker(where: Places) -> Iterator[None]:
+    """The broker that carries the messages to the worker."""
+    with _running(where, "valkey", valkey.command(where.valkey_data, where.valkey_socket), stop=signal.SIGTERM):
+        _until(lambda: valkey.is_ready(where.valkey_socket), what="the broker")
+        yield
+
+
+@contextmanager
+def worker_and_clock(where: Places, *, trusted: str) -> Iterator[None]:
+    """The worker and what starts its sweep, as an installation starts them; `trusted`: a host:port it may ask."""
+    _, *portless = children.residents(Plan(where, -1, "127.0.0.1", 0))
+    with ExitStack() as running:
+        for child in portless:
+            env = {**child.env, "TRUSTED_ENDPOINTS": trusted}
+            running.enter_context(
+                _running(where, child.name, processes.tied(child.command), stop=child.stop, env=env)
+            )
+        for child in portless:
+            _until(where.ready(child.name).exists, what=f"the {child.name}")
+        yield
 
 
 def dsn(where: Places, *, owner: bool = False) -> str:

@@ -2,8 +2,9 @@
 
 RECOVERY_CALLS calls are executing when their agents die (1,000), RECOVERY_LOOKS tasks are closed by looks that found
 the effect (10,000). Each is done once by the batch and, for a part of the rows (RECOVERY_ALONE, 100), one by one. The
-bare figure is what PostgreSQL needs to close rows with an audit row each, 500 to a statement. With PEERS and
-PEERS_PYTHON set, DBOS's own recovery of as many workflows runs in the same server.
+bare figure is what PostgreSQL needs to close rows with an audit row each, 500 to a statement. RECOVERY_ORDERS looks
+(50) go to a real worker by a real broker. With PEERS and PEERS_PYTHON set, DBOS's own recovery of as many workflows
+runs in the same server.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks.figures import Ratio, line, table
 CALLS = int(os.environ.get("RECOVERY_CALLS", "1000"))
 LOOKS = int(os.environ.get("RECOVERY_LOOKS", "10000"))
 ALONE = int(os.environ.get("RECOVERY_ALONE", "100"))
+ORDERS = int(os.environ.get("RECOVERY_ORDERS", "50"))
 BARE = """
 CREATE TABLE bare_task (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state text NOT NULL DEFAULT 'open',
   due timestamptz NOT NULL DEFAULT now());
@@ -35,15 +37,16 @@ CLOSE = """WITH done AS (UPDATE bare_task SET state = 'done' WHERE id = ANY (%s)
 
 def main() -> None:
     with house.settle() as where:
-        from benchmarks import peers, scenery
+        from benchmarks import peers, scenery, waking
 
         house.mark_for_rehearsal(where)
         scene = scenery.build(scenery.LOOKED_UP)
         swept = _after_a_crash(where, scene)
         looked = _many_looks(where, scene)
         bare = _bare(where)
+        woken = waking.measured(where, scene, ORDERS)
         others, sentences = peers.recovered(lambda: house.peers_dsn(where), CALLS)
-    _print(swept, looked, bare, peers.recovery_seconds(others), sentences)
+    _print(swept, looked, bare, woken, peers.recovery_seconds(others), sentences)
 
 
 def _after_a_crash(where: house.Places, scene: Any) -> dict[str, float]:
@@ -54,18 +57,21 @@ def _after_a_crash(where: house.Places, scene: Any) -> dict[str, float]:
 
     def pass_over(many: int) -> float:
         _lose(where, scene, many)
+        own = time.process_time()
         with _timed() as took:
             handled = sweep.sweep(ring=_quiet)["leases"]
         assert handled == many, f"{handled} of {many} calls were handled in one pass"
+        shares.append(time.process_time() - own)
         return took[0]
 
+    shares: list[float] = []
     pass_over(50)  # a worker that has been up for some seconds
     seconds = pass_over(CALLS)
     with wall.within(scene.who.tenant_id):
         assert HumanTask.objects.filter(state="open").count() == CALLS + 50
     with _one_by_one():
         alone = pass_over(ALONE) * CALLS / ALONE
-    return {"together": seconds, "alone": alone}
+    return {"together": seconds, "alone": alone, "own": shares[1]}
 
 
 def _many_looks(where: house.Places, scene: Any) -> dict[str, float]:
@@ -164,14 +170,19 @@ def _print(
     swept: dict[str, float],
     looked: dict[str, float],
     bare: dict[str, float],
+    woken: dict[str, float],
     dbos: float | None,
     sentences: list[str],
 ) -> None:
     ratios = [
         Ratio(f"seconds of one pass over {CALLS} lost calls", swept["together"], most=0.5),
+        Ratio("of these this product's Python, processor time", swept["own"]),
         Ratio("the same row by row / one pass", swept["alone"] / swept["together"], least=20),
         Ratio("looks recorded row by row / together", looked["alone"] / looked["together"], least=20),
         Ratio("the server's time for a look / for a bare row", looked["busy"] / bare["busy"], most=3),
+        Ratio("order written to look begun, p50 ms", woken["p50"] * 1e3, most=10),
+        Ratio("order written to look begun, p99 ms", woken["p99"] * 1e3, most=25),
+        Ratio("broker back to look begun, the slowest, s", woken["after_broker"], most=5),
     ]
     if dbos is not None:
         ratios.insert(1, Ratio(f"DBOS, {CALLS} workflows recovered / one pass", dbos / swept["together"], least=20))
@@ -180,7 +191,13 @@ def _print(
     print(table(("ratio", "value", "target", ""), compared), end="\n\n")
     for sentence in sentences:
         print(sentence)
-    for figure in (*[one.figure() for one in ratios], {"swept": swept}, {"looked": looked}, {"bare": bare}):
+    for figure in (
+        *[one.figure() for one in ratios],
+        {"swept": swept},
+        {"looked": looked},
+        {"bare": bare},
+        {"woken": woken},
+    ):
         print(line(figure))
 
 

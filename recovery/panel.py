@@ -20,7 +20,7 @@ from recovery.giving_up import Question
 from recovery.models import DeadLetter, Decision, HumanTask
 from recovery.rules import assembly, policy, scope
 from recovery.rules.plans import Plan
-from recovery.rules.situation import ABILITY_OF, LABELS, Ceiling, Situation, Verb, clock, surely_nothing
+from recovery.rules.situation import ABILITY_OF, LABELS, Ceiling, Situation, Verb, moment, surely_nothing
 from recovery.statements import Statement
 from runs import budgets, definitions, wall
 from runs.models import Action, Person, Run, Stop
@@ -172,7 +172,7 @@ def _consent(task: HumanTask, person: Person, statement: Statement | None, bound
     """Who asked, who vouched, and who has decided already; `bound` is what a wish made now would be about."""
     return {
         "requester": is_requester(person, task.run),
-        "decided": _decided(task),
+        "decided": _decided(task, read_clock()),
         "attested": str(statement) if statement else "",
         "attester": statement is not None and statement.by.pk == person.pk,
         "asked_verb": statement.verb if statement else "attest",
@@ -219,7 +219,7 @@ def _run(run: Run, task: HumanTask, case: Case | None, now: datetime) -> dict[st
         "ceiling": cases.spent_budget(run, now) or _calls_spent(run),
         "fired": _fired(run, task.reason_code, now),
         "topped_up": run.topped_up,
-        "stopped": _switch(stopped_by(run)) if task.reason_code == STOPPED else "",
+        "stopped": _switch(stopped_by(run), now) if task.reason_code == STOPPED else "",
     }
 
 
@@ -237,11 +237,11 @@ def stopped_by(run: Run) -> Stop | None:
     ).select_related("by").order_by("-id").first()  # fmt: skip
 
 
-def _switch(stop: Stop | None) -> str:
+def _switch(stop: Stop | None, now: datetime) -> str:
     if stop is None:
         return ""
     what = f"{stop.scope} {stop.name}".strip()
-    return f"{stop.by} stopped {what} at {clock(stop.set_at)} ({stop.reason.rstrip('.')})"
+    return f"{stop.by} stopped {what} at {moment(stop.set_at, now)} ({stop.reason.rstrip('.')})"
 
 
 def is_requester(person: Person, run: Run) -> bool:
@@ -250,12 +250,12 @@ def is_requester(person: Person, run: Run) -> bool:
     return run.requester.strip().casefold() in names or (run.parent is not None and is_requester(person, run.parent))
 
 
-def _decided(task: HumanTask) -> str:
+def _decided(task: HumanTask, now: datetime) -> str:
     """Who approved or rejected the call of this task, and when; empty while nobody has."""
     if task.action is None or task.action.state == "awaiting_approval":
         return ""
     made = Decision.objects.filter(Q(verb="approve") | Q(verb="reject"), task=task).select_related("by").first()
-    return f"{made.by} chose “{LABELS[made.verb]}” at {clock(made.requested_at)}" if made else ""
+    return f"{made.by} chose “{LABELS[made.verb]}” at {moment(made.requested_at, now)}" if made else ""
 
 
 def _undoable(run: Run) -> int:

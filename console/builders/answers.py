@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from console import looks
 from console.builders import words
 from console.builders.attempts import came_back, missing, told
@@ -55,7 +57,8 @@ def _failed(panel: Panel, record: Record, action: Action | None) -> Answer:
     look = Look("idle", "timer", f"{action.tool}: {_lower(came_back(last).word)}{named}")
     amount = words.amount(action.value_minor, action.currency)
     sent = "permitted" if last.observed == "not_sent" else "sent"
-    tried = f"attempt {last.number} of {record.limit(action)}, {sent} {words.clock(last.dispatched_at)}"
+    at = words.moment(last.dispatched_at, panel.situation.now)
+    tried = f"attempt {last.number} of {record.limit(action)}, {sent} {at}"
     facts = ", ".join(filter(None, [amount, f"step `{action.step}`", tried]))
     return Answer("What failed", look, f"{facts}. The tool said: “{told(last)}”" if told(last) else f"{facts}.")
 
@@ -84,7 +87,8 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
         said = words.effects(len(record.standing), len(record.undone), len(record.partly))
         return Answer("Did anything change?", look, f"Effects of this run: {said}.")
     facts, tries = record.facts(action), record.tries(action)
-    said = _items(record, action) or _last_fact(facts, tries, answer, reads=action.effect == "read")
+    reads, now = action.effect == "read", panel.situation.now
+    said = _items(record, action) or _last_fact(facts, tries, answer, now, reads=reads)
     return Answer("Did anything change?", look, said)
 
 
@@ -103,11 +107,11 @@ def _items(record: Record, action: Action) -> str:
     return " ".join(f"{end}: {', '.join(names)}." for end, names in ends.items()).replace("`", "'")
 
 
-def _last_fact(facts: list[Evidence], tries: list[Attempt], answer: str, *, reads: bool) -> str:
+def _last_fact(facts: list[Evidence], tries: list[Attempt], answer: str, now: datetime, *, reads: bool) -> str:
     probes = [fact for fact in facts if fact.kind == "probe"]
     if probes:
         made, last = words.plural(len(probes), "look-up"), probes[-1]
-        return f"{made} made. {words.clock(last.started_at)}: {words_of(last)}"
+        return f"{made} made. {words.moment(last.started_at, now)}: {words_of(last)}"
     if facts:
         return facts[-1].fact
     if answer == "unknown":

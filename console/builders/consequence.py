@@ -158,7 +158,7 @@ def chain(seen: Seen, verb: Verb) -> list[Look]:
 
 def _early(seen: Seen) -> str:
     final_at, now = seen.panel.situation.final_from, seen.panel.situation.now
-    early = f" It cannot be final before {words.clock(final_at)}." if final_at and final_at > now else ""
+    early = f" It cannot be final before {words.moment(final_at, now)}." if final_at and final_at > now else ""
     return f"The answer settles nothing and the task stays open.{early} Nothing in the world changes."
 
 

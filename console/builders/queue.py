@@ -272,7 +272,7 @@ def _owner(visit: Visit, task: HumanTask) -> Person | None:
 
 def _left(visit: Visit, task: HumanTask) -> str:
     if task.snoozed_until is not None:
-        return f"sleeps until {words.clock(task.snoozed_until)}"
+        return f"sleeps until {words.moment(task.snoozed_until, visit.now)}"
     if task.state != "claimed" or task.claimed_until is None:
         return "was given it" if task.owner is not None else ""
     seconds = (task.claimed_until - visit.now).total_seconds()

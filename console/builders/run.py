@@ -122,7 +122,7 @@ def _facts(visit: Visit, record: Record) -> list[Fact]:
         ),
         Fact("Workflow", str(run.workflow)),
         Fact("Tenant", visit.named(run.tenant_id)),
-        Fact("Elapsed", f"{words.lasting(elapsed)}, from {words.clock(run.opened_at)}"),
+        Fact("Elapsed", f"{words.lasting(elapsed)}, from {words.moment(run.opened_at, visit.now)}"),
     ]
 
 

@@ -19,7 +19,7 @@ from runs.models import Action, Run
 SHOWN_FIELDS = 6
 
 
-def of(record: Record, action: Action | None) -> Scope:
+def of(record: Record, action: Action | None, now: datetime) -> Scope:
     """`action` is the call that the task is about, or None for a task about the run."""
     run, granted = record.run, record.run.scope or {}
     exceeds, why = _exceeds(run, action)
@@ -27,7 +27,7 @@ def of(record: Record, action: Action | None) -> Scope:
         asked=run.intent,
         asked_note=f"Customer reference {run.customer_ref}" if run.customer_ref else "",
         granted=_granted(granted),
-        granted_note=_until(granted),
+        granted_note=_until(granted, now),
         attempted=_attempted(action) if action else "No call of its own",
         attempted_note=f"Step `{action.step}`" if action else "",
         exceeds=exceeds,
@@ -54,9 +54,9 @@ def _granted(scope: dict[str, Any]) -> str:
     return "; ".join(parts) or "No limit recorded"
 
 
-def _until(scope: dict[str, Any]) -> str:
+def _until(scope: dict[str, Any], now: datetime) -> str:
     ends: datetime | None = parse_datetime(scope["expires_at"]) if scope.get("expires_at") else None
-    return f"until {words.clock(ends)}" if ends else ""
+    return f"until {words.moment(ends, now)}" if ends else ""
 
 
 def _attempted(action: Action) -> str:

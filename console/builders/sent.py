@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from console import forms
 from console.builders import plan, scope, words
@@ -56,7 +57,7 @@ def intro(seen: Seen, verb: Verb) -> str:
 
 def rows(seen: Seen, verb: Verb) -> list[SentRow]:
     if verb.name == "compensate":
-        return [_undo(place) for place in planning.progress(seen.task.run)]
+        return [_undo(place, seen.panel.situation.now) for place in planning.progress(seen.task.run)]
     if seen.action is None:
         return []
     if verb.name == "reconcile":
@@ -140,14 +141,14 @@ def _filled(template: str, action: Action, known: dict[str, str]) -> str:
     return text.replace("{run_id}", str(action.run_id))
 
 
-def _undo(place: Place) -> SentRow:
+def _undo(place: Place, now: datetime) -> SentRow:
     """A line of the plan before it is ordered: the same words as on its own section afterwards."""
     line, effect = place.line, place.effect
     told = [
         effect.external_id if effect else "",
         words.amount(line.value_minor, line.currency),
         f"costs {words.amount(line.cost_minor, line.currency)}" if line.cost_minor else "",
-        f"until {words.clock(line.until)}" if line.until else "",
+        f"until {words.moment(line.until, now)}" if line.until else "",
         plan.in_words(place),
     ]
     return SentRow(line.step, line.undo or "no undo", note=", ".join(filter(None, told)), locked=not line.obstacle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
@@ -94,7 +95,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         request=waiting.request(visit, seen.panel, record, seen.action),
         letter=waiting.letter(seen.panel, record),
         plan=undoing,
-        scope=scope.of(record, seen.action),
+        scope=scope.of(record, seen.action, visit.now),
         effects=ledger.rows(record),
         totals=ledger.totals(record),
         attempts=attempts.rows(record, run.client.name),
@@ -106,7 +107,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         remaining=remaining.rows(record),
         remaining_note=remaining.note(record),
         remaining_none=remaining.none(undoing),
-        sla=_sla(task),
+        sla=_sla(task, visit.now),
         customer=ledger.customer(run, record),
         details=_details(visit, seen, past),
         live=live,
@@ -122,7 +123,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         next_url=place.after,
         operation=operation_of(seen.panel, record),
         priority=task.priority_reason,
-        notes=_notes(task, record),
+        notes=_notes(task, record, visit.now),
         flashes=flashes,
     )
 
@@ -212,31 +213,31 @@ def _recommendation(seen: Panel, recommended: Verb | None) -> str:
     return "What each verb waits for stands in Next actions."
 
 
-def _sla(task: HumanTask) -> Sla:
+def _sla(task: HumanTask, now: datetime) -> Sla:
     if task.resolved_at is None:
         owner = f"{task.owner} of {task.owner_team}" if task.owner else task.owner_team
         pause = pauses.WORDS.get(task.pause, "")
         return Sla(task.opened_at, task.due_at, note=f"Owned by {owner}.", pause=pause)
     kept = "in time" if task.resolved_at <= task.due_at else "after it was due"
     took = words.lasting((task.resolved_at - task.opened_at).total_seconds())
-    note = f"Resolved in {took}, at {words.clock(task.resolved_at)}, {kept}."
+    note = f"Resolved in {took}, at {words.moment(task.resolved_at, now)}, {kept}."
     return Sla(task.opened_at, task.due_at, note=note, running=False)
 
 
-def _notes(task: HumanTask, record: Record) -> list[str]:
+def _notes(task: HumanTask, record: Record, now: datetime) -> list[str]:
     """What else is to be known about its place: sleeps, was handed over, was asked for again."""
     notes = []
     if task.pause and task.left_seconds is not None:
         left = words.lasting(round(task.left_seconds))
         notes.append(f"The clock stands still: {pauses.WORDS[task.pause]}. {left} are left.")
     if task.snoozed_until is not None:
-        notes.append(f"Snoozed until {words.clock(task.snoozed_until)}, or until something new is learned.")
+        notes.append(f"Snoozed until {words.moment(task.snoozed_until, now)}, or until something new is learned.")
     given = next((one for one in reversed(record.decisions) if one.task_id == task.pk and one.verb == "assign"), None)
     if given is not None:
         notes.append(f"{given.by} handed it to {given.snapshot.get('to')}: {given.reason}")
     if task.reminded_at is not None:
         again = words.plural(task.reminders, "time")
-        notes.append(f"Asked for again {again}, last at {words.clock(task.reminded_at)}.")
+        notes.append(f"Asked for again {again}, last at {words.moment(task.reminded_at, now)}.")
     return notes
 
 

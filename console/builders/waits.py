@@ -30,22 +30,22 @@ def sentence(record: Record, action: Action, now: datetime) -> str:
     """What one open call waits for."""
     call, due_at = f"`{action.step}`", action.due_at
     if action.reason_code == "circuit_open" and due_at is not None:
-        return f"{call}: the circuit of what it calls, asked again at {words.clock(due_at)}."
+        return f"{call}: the circuit of what it calls, asked again at {words.moment(due_at, now)}."
     if action.state in _REFUSED:
         return f"{call}: {next_try(record, action, now)}."
     if action.state == "permitted":
         tries = record.tries(action)
-        until = f", due by {words.clock(tries[-1].lease_until)}" if tries else ""
+        until = f", due by {words.moment(tries[-1].lease_until, now)}" if tries else ""
         return f"{call}: the agent's report{until}."
     if action.state == "probing":
         return f"{call}: a look-up under way."
     if action.state == "awaiting_approval":
-        until = f", until {words.clock(due_at)}" if due_at else ""
+        until = f", until {words.moment(due_at, now)}" if due_at else ""
         return f"{call}: an approval{until}."
     if action.state == "approved":
         return f"{call}: the agent, to send what was approved."
     if due_at is not None:
-        moment = f"a look-up, due {words.clock(due_at)}" if due_at > now else "a look-up, due now"
+        moment = f"a look-up, due {words.moment(due_at, now)}" if due_at > now else "a look-up, due now"
         return f"{call}: {moment}{_final(record, action, now)}."
     if action.reason_code == "user_input_required":
         field = f"`{action.error_field}`" if action.error_field else "what was asked for"
@@ -60,7 +60,7 @@ def next_try(record: Record, action: Action, now: datetime) -> str:
     tries = record.tries(action)
     asked = tries[-1].retry_after_seconds if tries else None
     why = f" (the provider asked for {words.lasting(asked)})" if asked else ""
-    return f"next try not before {words.clock(action.due_at)}{why}"
+    return f"next try not before {words.moment(action.due_at, now)}{why}"
 
 
 def _final(record: Record, action: Action, now: datetime) -> str:
@@ -70,4 +70,4 @@ def _final(record: Record, action: Action, now: datetime) -> str:
     final_at = bounds.final_from(tool, tries[-1].ended_at)
     if final_at is None:
         return "; finding nothing proves nothing, for no bound is declared"
-    return f"; final from {words.clock(final_at)}" if final_at > now else "; its answer is final"
+    return f"; final from {words.moment(final_at, now)}" if final_at > now else "; its answer is final"

@@ -10,6 +10,7 @@ from django.utils import timezone
 from console.pages.common import Money
 from console.templatetags.look import duration
 from console.templatetags.look import money as printed
+from recovery.rules import situation
 
 TITLE_MAX = 120
 
@@ -35,8 +36,13 @@ def sums(amounts: Iterable[tuple[int | None, str]]) -> list[Money]:
 
 
 def clock(at: datetime) -> str:
-    """Wall clock time inside a sentence."""
+    """Wall clock time of a moment that is certainly of today."""
     return f"{timezone.localtime(at):%H:%M:%S} UTC"
+
+
+def moment(at: datetime, now: datetime) -> str:
+    """A time inside a sentence, with its date where that is not today's."""
+    return situation.moment(timezone.localtime(at), timezone.localtime(now))
 
 
 def lasting(seconds: float) -> str:

@@ -47,24 +47,25 @@ class _View:
     def final_now(self) -> bool:
         return self.final_at is not None and self.final_at <= self.case.now
 
+    def _at(self, at: datetime) -> str:
+        return words.moment(at, self.case.now)
+
     def probe(self) -> str:
         if not self.can_look:
             return "No look-up is declared: only the provider can tell"
         if self.final_at is None:
             return "No look-up separates all four: no bound is declared"
-        moment = "now" if self.final_now else f"from {words.clock(self.final_at)} on"
+        moment = "now" if self.final_now else f"from {self._at(self.final_at)} on"
         return f"One look-up {moment} separates all four"
 
     def never(self) -> World:
         proof = (
-            f"a look-up that finds none from {words.clock(self.final_at)} on"
-            if self.can_look and self.final_at
-            else ""
+            f"a look-up that finds none from {self._at(self.final_at)} on" if self.can_look and self.final_at else ""
         )
         return World(
             "Never happened",
             looks.WORLD["possible"],
-            pro=[f"Look-up at {words.clock(fact.started_at)} found none" for fact in self._said("absent")],
+            pro=[f"Look-up at {self._at(fact.started_at)} found none" for fact in self._said("absent")],
             con=self._sent(),
             proof_label="Would prove it" if proof else "Cannot be proven by a look-up",
             proof=proof or "finding nothing would not be final",
@@ -75,15 +76,15 @@ class _View:
         return World(
             "Happened, reply lost",
             looks.WORLD["possible"],
-            pro=[*self._sent(), *(f"Look-up at {words.clock(fact.started_at)}: {fact.fact}" for fact in found)],
-            con=[f"Look-up at {words.clock(fact.started_at)} found none" for fact in self._said("absent")],
+            pro=[*self._sent(), *(f"Look-up at {self._at(fact.started_at)}: {fact.fact}" for fact in found)],
+            con=[f"Look-up at {self._at(fact.started_at)} found none" for fact in self._said("absent")],
             proof="one record of ours with all fields equal" if self.can_look else "the provider's own record",
         )
 
     def in_progress(self) -> World:
-        running = [f"Look-up at {words.clock(fact.started_at)}: {fact.fact}" for fact in self._said("processing")]
+        running = [f"Look-up at {self._at(fact.started_at)}: {fact.fact}" for fact in self._said("processing")]
         if self.final_now and not running and self.final_at is not None:
-            ended = f"The declared bounds ended at {words.clock(self.final_at)}"
+            ended = f"The declared bounds ended at {self._at(self.final_at)}"
             return World("Still in progress", looks.WORLD["ruled_out"], con=[ended], proof_label="", ruled_out=True,
                          proof=f"Contract `{self.tool.name}` v{self.tool.version}")  # fmt: skip
         return World(
@@ -91,7 +92,7 @@ class _View:
             looks.WORLD["possible"],
             pro=[*running, self._bounds()],
             proof_label="Ends by itself" if self.final_at else "Never ends by itself",
-            proof=words.clock(self.final_at) if self.final_at else "no bound is declared",
+            proof=self._at(self.final_at) if self.final_at else "no bound is declared",
         )
 
     def only_a_part(self) -> list[World]:
@@ -103,7 +104,7 @@ class _View:
     def _parts(self) -> list[str]:
         """What speaks for a part: said by a look, or by the reply itself where it names its items."""
         return [
-            f"{'Look-up' if fact.kind == 'probe' else 'Reply'} at {words.clock(fact.started_at)}: {fact.fact}"
+            f"{'Look-up' if fact.kind == 'probe' else 'Reply'} at {self._at(fact.started_at)}: {fact.fact}"
             for fact in [*self.parts, *self._said("conflict")]
         ]
 

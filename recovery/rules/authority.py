@@ -6,7 +6,7 @@ Pure. Each takes the situation and answers with the button: allowed, or blocked 
 from __future__ import annotations
 
 from recovery.rules.decide import Action, decide
-from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, clock, surely_nothing
+from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, moment, surely_nothing
 
 LETTER_OPEN = ("recorded", "in_review")
 LETTER_WORDS = {
@@ -59,7 +59,7 @@ def approve(at: Situation) -> Verb:
     if not at.awaiting_approval:
         return blocked("approve", "approval", "nothing of this task waits for an approval.")
     if at.approve_until is not None and at.approve_until <= at.now:
-        return blocked("approve", "expired", f"the time for an approval ended at {clock(at.approve_until)}.")
+        return blocked("approve", "expired", f"the time for an approval ended at {moment(at.approve_until, at.now)}.")
     if at.requester:
         return blocked("approve", "four_eyes", "you asked for this run; somebody else approves it.")
     sentence = "Lets exactly this call be sent, once it is proposed again. Changed arguments need a new approval."

@@ -5,7 +5,7 @@ None of them sends a call; each answers with the button, allowed or blocked with
 
 from __future__ import annotations
 
-from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, clock
+from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, moment
 
 CLAIM_WORDS = "Yours for 30 minutes; from now on nothing is sent by itself."
 
@@ -40,7 +40,8 @@ def snooze(at: Situation) -> Verb:
     if at.awaiting_approval:
         return blocked("snooze", "F127", "an approval has its own time, and ends with it.")
     if at.snoozed_until is not None:
-        return allowed("snooze", "claim", f"It sleeps until {clock(at.snoozed_until)}; this gives it another time.")
+        until = moment(at.snoozed_until, at.now)
+        return allowed("snooze", "claim", f"It sleeps until {until}; this gives it another time.")
     return allowed("snooze", "claim", "Puts the task off until a time, or until something new is learned.")
 
 
@@ -66,7 +67,7 @@ def request_input(at: Situation) -> Verb:
     bar = barred(at, "request_input") or _asked(at, "request_input")
     if bar is not None:
         return bar
-    until = f" until {clock(at.answer_until)}" if at.answer_until else ""
+    until = f" until {moment(at.answer_until, at.now)}" if at.answer_until else ""
     return allowed("request_input", "input", f"Makes a link that asks for {at.question} and nothing else{until}.")
 
 
@@ -84,7 +85,7 @@ def _asked(at: Situation, name: str) -> Verb | None:
     if at.unaskable:
         return blocked(name, "input", at.unaskable)
     if at.answer_until is not None and at.answer_until <= at.now:
-        return blocked(name, "expired", f"the time for an answer ended at {clock(at.answer_until)}.")
+        return blocked(name, "expired", f"the time for an answer ended at {moment(at.answer_until, at.now)}.")
     return None
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from recovery.rules import authority, desk
 from recovery.rules.decide import Action, NextAction, decide
 from recovery.rules.evidence import Evidence
-from recovery.rules.situation import LABELS, Situation, Verb, allowed, barred, blocked, clock, surely_nothing
+from recovery.rules.situation import LABELS, Situation, Verb, allowed, barred, blocked, moment, surely_nothing
 
-__all__ = ["ACTING", "LABELS", "Situation", "Verb", "clock", "find", "retry_safe", "shown", "surely_nothing", "verbs"]
+__all__ = ["ACTING", "LABELS", "Situation", "Verb", "find", "retry_safe", "shown", "surely_nothing", "verbs"]
 
 RECOMMENDABLE = ("reconcile", "retry", "resume", "request_input")
 """What a page may point at: nothing that ends, spends or vouches for anything; that is the person's own choice."""
@@ -47,7 +47,7 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
     if answer.action in (Action.PROBE, Action.WAIT) and at.final_from and at.final_from > at.now:
         return (
             "not_yet",
-            f"It could happen twice. A look-up counts as final from {clock(at.final_from)}.",
+            f"It could happen twice. A look-up counts as final from {moment(at.final_from, at.now)}.",
             answer.rule,
         )
     if answer.action in (Action.PROBE, Action.WAIT):
@@ -91,7 +91,7 @@ def _reconcile(at: Situation) -> Verb:
     if at.check_under_way:
         return blocked("reconcile", "look", "a check is under way; its answer appears here.")
     if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
-        return blocked("reconcile", "bound", f"the last look-up is kept for {clock(at.final_from)}.")
+        return blocked("reconcile", "bound", f"the last look-up is kept for {moment(at.final_from, at.now)}.")
     answer = decide(at.evidence._replace(looks="due" if at.evidence.looks == "later" else at.evidence.looks))
     if answer.action is Action.PROBE:
         return allowed("reconcile", answer.rule, _look_sentence(at))
@@ -111,7 +111,7 @@ def _look_sentence(at: Situation) -> str:
     if at.final_from is None:
         return f"{asks} No bound is declared, so finding nothing will prove nothing."
     if at.final_from > at.now:
-        return f"{asks} Finding nothing counts only from {clock(at.final_from)}."
+        return f"{asks} Finding nothing counts only from {moment(at.final_from, at.now)}."
     return f"{asks} Its answer will be final."
 
 

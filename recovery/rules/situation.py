@@ -161,7 +161,7 @@ def barred(at: Situation, name: str) -> Verb | None:
     if not at.task_open:
         return blocked(name, "task", "the task is resolved.")
     if at.held_by is not None and not at.mine:
-        until = f" until {clock(at.held_until)}" if at.held_until else ""
+        until = f" until {moment(at.held_until, at.now)}" if at.held_until else ""
         return blocked(name, "claim", f"{at.held_by} holds this task{until}.")
     return None
 
@@ -172,5 +172,7 @@ def surely_nothing(evidence: Evidence) -> bool:
     return evidence.verdict == "absent_final" or (refused and evidence.verdict in ("none", "absent", "probe_failed"))
 
 
-def clock(at: datetime) -> str:
-    return f"{at:%H:%M:%S} UTC"
+def moment(at: datetime, now: datetime) -> str:
+    """A time inside a sentence, with its date where that is not today's."""
+    day = "" if at.date() == now.date() else f"{at:%Y-%m-%d} "
+    return f"{day}{at:%H:%M:%S} UTC"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from recovery.models import HumanTask
+from runs import wall
+from runs.querysets import read_clock
 from tests import factories
 from tests.console.conftest import House
 from tests.console.desk import address, decided, press, said, sheet
@@ -47,6 +51,25 @@ def test_the_sheet_shows_the_plan_before_anything_is_ordered(booked: Case, sends
     assert "50.00 EUR, costs 2.50 EUR" in page
     assert "Nobody. This workflow declares no threshold" in page
     assert (sends.sent, booked.run.goal) == ([], "forward")
+
+
+def test_a_moment_of_another_day_is_said_with_its_date(booked: Case, sign_in: SignIn) -> None:
+    omar, tomorrow = sign_in("omar"), read_clock() + timedelta(days=1)
+    with wall.within(booked.tenant.pk):
+        HumanTask.objects.filter(run_id=booked.run_id).update(snoozed_until=tomorrow, snoozed_at=read_clock())
+    slept = f"{tomorrow:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"Snoozed until {slept}, or until something new is learned." in said(omar.get(address(booked)))
+
+
+def test_the_sheet_says_on_which_day_the_provider_stops_taking_it_back(house: House, sign_in: SignIn) -> None:
+    undo = {"tool": "refund", "arguments": {"payment": "payment_id"}, "window_seconds": 2 * 86400}
+    factories.register(house.agent, stand_manifest(required_effects=["furnish"], pay={"compensate": undo}))
+    case = factories.open_run(house.agent, scope={})
+    asked, answer = RESULTS["pay"]
+    report(case, propose(case, "pay", asked), reply(answer, status=201), tool="pay")
+    finish(case)
+    day = read_clock() + timedelta(days=2)
+    assert f"until {day:%Y-%m-%d} " in said(sign_in("omar").get(address(case, "compensate")))
 
 
 def test_F140_beside_an_unknown_write_the_button_is_blocked_and_the_post_is_403(

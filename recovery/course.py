@@ -118,15 +118,17 @@ def _rolled_back(cause: str, partly: bool) -> str:
 
 
 def _state_for(action: Action) -> str:
-    """An unknown write that its live key lets us send again waits for that, not for a look (rule 9d).
-
-    What the worker sends waits for the worker.
-    """
-    if action.state == "unknown" and action.reason_code in SENT_AGAIN:
+    """What the worker sends waits for the worker."""
+    if goes_again_unsettled(action):
         return "recovering"
     if action.state in ("proposed", "approved"):
         return "recovering" if action.reason_code == "circuit_open" else "executing"
     return _RUN_STATE_OF.get(action.state, "verifying")
+
+
+def goes_again_unsettled(action: Action) -> bool:
+    """Whether its live key lets an unknown write be sent again: it waits for that, not for a look (rule 9d)."""
+    return action.state in ("unknown", "absent", "probe_failed") and action.reason_code in SENT_AGAIN
 
 
 def _kind(before: str, to: str) -> str:

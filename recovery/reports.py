@@ -10,7 +10,7 @@ from typing import Any
 from steadyhand.contract import OUTCOME_OF, Observation, Report, Reported
 from steadyhand.manifest import Tool
 
-from recovery import callbacks, circuits, crashpoints, fallbacks, leases, recollection, settle, sightings
+from recovery import callbacks, circuits, course, crashpoints, fallbacks, leases, recollection, settle, sightings
 from recovery import case as cases
 from recovery.answers import Conflict, NotFound, moment, seconds_between
 from recovery.clients import Credentials, NotAuthenticated
@@ -143,9 +143,7 @@ def answer(run: Run, action: Action, definition: Definition) -> Reported:
 
 
 def _may_go_again(action: Action) -> bool:
-    return action.state == "refused_transient" or (
-        action.state == "unknown" and action.reason_code in settle.SENT_AGAIN
-    )
+    return action.state == "refused_transient" or course.goes_again_unsettled(action)
 
 
 def end(

@@ -14,7 +14,6 @@ from steadyhand.contract import OUTCOME_OF
 
 from recovery import batches, closing, contradictions, escalation, fallbacks, letters, sla
 from recovery import case as cases
-from recovery.course import SENT_AGAIN as SENT_AGAIN
 from recovery.course import end_cancelling as end_cancelling
 from recovery.course import refresh_run as refresh_run
 from recovery.endings import escalate_run as escalate_run
@@ -208,7 +207,10 @@ def _freed_state(step: Step) -> str:
         return step.action.state
     if step.case.evidence.verdict == "absent_final":
         return "absent_final"
-    return "unknown" if step.case.answer.rule in ("9c", "9d") else "refused_transient"
+    if step.case.answer.rule not in ("9c", "9d"):
+        return "refused_transient"
+    # What an earlier look said stands: it began while a person held the task, and the key is live all the same.
+    return "unknown" if may_move("action", step.action.state, "unknown") else step.action.state
 
 
 def _look(step: Step) -> None:

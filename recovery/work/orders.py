@@ -20,7 +20,7 @@ from runs.record import Actor
 
 NEVER_SENT = ("proposed", "approved")
 WAITS = ("requested", "running")
-FREE = (*NEVER_SENT, "refused_transient", "absent_final", "unknown")
+FREE = (*NEVER_SENT, "refused_transient", "absent_final", "unknown", "absent", "probe_failed")
 """States from which a call may go out; a held one is a person's, one in flight or looked at is not asked."""
 
 

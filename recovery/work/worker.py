@@ -30,6 +30,8 @@ from runs.record import TIMER, Actor
 from runs.states import advance
 
 LEASE_GRACE_SECONDS = 15.0
+MOST_TAKES = 10
+"""How many workers may be lost over one decision before it is given up (F020)."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
     """Why the decision must not be carried out any more, in a sentence; None if it still holds."""
     if decision.by is not None and not permissions.may(decision.by, decision.verb, run.tenant_id):
         return f"{decision.by} no longer holds the right to {decision.verb}."
+    if decision.fence >= MOST_TAKES:
+        return f"{MOST_TAKES} workers were lost over it."
     if decision.verb == "trial":
         return None if cases.read(run, action).waits_for_circuit else "Nothing waits for this trial any more."
     if action.state == "succeeded" and decision.by is None:

@@ -563,3 +563,25 @@ def test_I11_every_event_has_an_actor_and_a_time(lost: Case, looks: Looks, alice
     with wall.within(lost.tenant.pk), connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM runs_event WHERE actor = '' OR at IS NULL OR kind = ''")
         assert cursor.fetchone()[0] == 0
+
+
+def test_F120_a_keyed_write_that_was_looked_for_during_a_claim_goes_again_when_the_claim_ends(
+    opened: Opener, looks: Looks, alice: Person
+) -> None:
+    key = {"kind": "key", "header": "Idempotency-Key", "retention_seconds": "unlimited"}
+    case = opened(in_flight_seconds=20, lag_seconds=5, idempotency=key)
+    turn(case)
+    looks.answers = [ABSENT]
+    first = propose(case)
+    report(case, first, timed_out())
+    assert case.action().state == "unknown"
+    press("claim", case, alice)
+    advance_clock(seconds=6)
+    look(case)
+    assert case.action().state == "absent"
+    advance_clock(minutes=31)
+    look(case)
+    assert (case.action().state, standing(case)[0]) == ("absent", "recovering")
+    advance_clock(minutes=5)
+    again = propose(case)
+    assert (again.answer, again.idempotency_key) == ("execute", first.idempotency_key)

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from django.db.models import Q
 
+from recovery.models import Decision
+from recovery.work import worker
+from recovery.work.sweep import sweep
 from runs import wall
 from runs.models import Event
 from tests.factories import Case, advance_clock, finish, propose, report, succeed, turn
@@ -78,3 +81,23 @@ def _valid() -> Any:
     from tests.factories import RESULTS, reply
 
     return reply(RESULTS["apply_credit"])
+
+
+def test_F020_a_later_count_that_kills_every_worker_is_given_up(done: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(question: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker, "ask", die)
+    advance_clock(seconds=26)
+    sweep(ring=lambda decision_id: None)
+    with wall.within(done.tenant.pk):
+        (ordered,) = Decision.objects.filter(state="requested").values_list("pk", flat=True)
+    for _ in range(worker.MOST_TAKES):
+        with pytest.raises(KeyboardInterrupt):
+            worker.execute(ordered)
+        advance_clock(minutes=5)
+    worker.execute(ordered)
+    with wall.within(done.tenant.pk):
+        assert Decision.objects.get(pk=ordered).state == "refused"
+    assert done.action().looks == worker.MOST_TAKES
+    assert standing(done) == ("completed", "ok", "completed")

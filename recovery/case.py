@@ -183,7 +183,8 @@ def _known(
         connector_kind=connector.kind if connector else None,
         tries=tries,
         facts=facts,
-        goal="forward" if is_undo else cast(Goal, run.goal),
+        # An undo goes its own way, unless its rollback was cancelled with the run.
+        goal="forward" if is_undo and run.goal != "cancel" else cast(Goal, run.goal),
         looks_made=action.looks,
         due_at=action.due_at,
         first_dispatched_at=action.first_dispatched_at,

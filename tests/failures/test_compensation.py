@@ -13,7 +13,20 @@ from runs import wall
 from runs.models import Action, Effect, Person
 from tests.factories import Agent, Case, advance_clock, open_run, propose, register, reply, report, timed_out
 from tests.failures.outside import DOWN, LOST, REFUSED, Sends, script_sends, stand_manifest
-from tests.recovery.stories import Looks, actions, kinds, look, open_tasks, press, standing, tasks, tick, tries
+from tests.recovery.stories import (
+    ABSENT,
+    Looks,
+    actions,
+    kinds,
+    look,
+    open_tasks,
+    press,
+    standing,
+    tasks,
+    tick,
+    tries,
+    work,
+)
 
 ARGUMENTS: dict[str, Any] = {"reserve": {"stand": "A7"}, "pay": {"amount_minor": 5000}, "furnish": {"stand": "A7"}}
 RESULTS = {"reserve": {"reservation_id": "rs_1"}, "pay": {"payment_id": "p_50"}, "furnish": {"furniture_id": "f_1"}}
@@ -129,6 +142,25 @@ def test_F139_a_look_tells_whether_the_undo_happened(booked: Booked, sends: Send
     assert sends.tools == ["refund", "release"]
     assert standing(case)[0] == "failed"
     assert open_tasks(case) == []
+
+
+def test_F139_an_undo_that_was_unknown_when_the_run_was_cancelled_is_not_sent_again(
+    booked: Booked, sends: Sends, looks: Looks
+) -> None:
+    case = booked(refund={"idempotency": {"kind": "none"}, "reconcile": LOOK})
+    sends.say(LOST, UNDONE)
+    looks.say(ABSENT)
+    roll_back(case)
+    work(case.tenant.pk)
+    intake.cancel(case.agent.who, case.run_id, Cancel(reason="Leave it."), request_id="t")
+    for _ in range(8):
+        advance_clock(seconds=60)
+        look(case)
+    assert sends.tools == ["refund"]
+    assert states(case)["pay:undo"] == "void"
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_with_effects")
+    with wall.within(case.tenant.pk):
+        assert case.run.decisions.filter(verb="send").count() == 1
 
 
 def test_F138_a_refused_undo_stops_there_and_says_what_is_left(booked: Booked, sends: Sends) -> None:

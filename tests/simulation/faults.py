@@ -410,12 +410,15 @@ def _called_back(setup: Setup) -> None:
 def _(setup: Setup, rng: random.Random) -> None:
     _called_back(setup)
     tell(setup, "notify", replace(GOOD, answer="accepted", commits=5.0))
+    # Late is what comes after the call was closed; before that it would be the provider's only word.
     setup.later.append((400.0, _posted("failed")))
 
 
 def _posted(state: str) -> Callable[[Stage], None]:
     def post(stage: Stage) -> None:
         for action in stage.rows(Action, tool="notify", role="call")[:1]:
+            if action.settled_at is None:
+                continue
             stage.postman.post({"state": state, "reference": action.action_id, "id": "ef_other"}, after=0.1)
 
     return post

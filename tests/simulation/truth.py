@@ -321,7 +321,8 @@ class Truth:
 
     def _asked(self, row: Any) -> bool:
         """Whether a person has a question about this call, or had: what is wrong came to light."""
-        return any(one["action_id"] == row["id"] for one in self.memory.rows(HumanTask) if one["state"] in TASK_OPEN)
+        about = [one for one in self.memory.rows(HumanTask) if one["action_id"] == row["id"]]
+        return any(one["state"] in TASK_OPEN or one["kind"] == "duplicate_effect" for one in about)
 
 
 def _comes_before(other: Any, action: Any, attempt: Any) -> bool:

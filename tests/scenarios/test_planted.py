@@ -79,7 +79,11 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     ),
     "texts are kept as they came": (_replaced(redact, "redact", lambda value, **more: value), "secret-in-an-address"),
     "nobody is paged": (_replaced(escalation, "_page", lambda *what: None), "told-without-a-result"),
-    "a dead letter forgets its tries": (_replaced(letters, "history", lambda action: []), "letter-is-discarded"),
+    # None at all is refused by PostgreSQL itself.
+    "a dead letter keeps its last try only": (
+        _replaced(letters, "history", lambda action, whole=letters.history: whole(action)[-1:]),
+        "letter-is-discarded",
+    ),
 }
 
 

@@ -8,7 +8,9 @@ from console import looks
 from console.builders import words
 from console.builders.record import Record
 from console.pages.common import Flash
+from recovery import course
 from recovery.rules import bounds
+from recovery.work import orders
 from runs.models import Action
 from runs.states import RUN_OPEN
 
@@ -31,7 +33,7 @@ def sentence(record: Record, action: Action, now: datetime) -> str:
     call, due_at = f"`{action.step}`", action.due_at
     if action.reason_code == "circuit_open" and due_at is not None:
         return f"{call}: the circuit of what it calls, asked again at {words.moment(due_at, now)}."
-    if action.state in _REFUSED:
+    if action.state in _REFUSED or course.goes_again_unsettled(action):
         return f"{call}: {next_try(record, action, now)}."
     if action.state == "permitted":
         tries = record.tries(action)
@@ -56,7 +58,9 @@ def sentence(record: Record, action: Action, now: datetime) -> str:
 def next_try(record: Record, action: Action, now: datetime) -> str:
     """When the same call may go out again, and whose wish that is."""
     if action.due_at is None or action.due_at <= now:
-        return "the agent, to send it again"
+        tool = record.tool(action)
+        who = "the worker" if tool is not None and orders.sent_by_worker(action, tool) else "the agent"
+        return f"{who}, to send it again"
     tries = record.tries(action)
     asked = tries[-1].retry_after_seconds if tries else None
     why = f" (the provider asked for {words.lasting(asked)})" if asked else ""

@@ -88,9 +88,12 @@ def _whole(reply: httpx.Response, deadline: float) -> tuple[bytes, bool]:
     for chunk in reply.iter_raw():
         body += chunk
         if time.monotonic() > deadline:
-            raise httpx.ReadTimeout("the reply did not end in time", request=reply.request)
+            break
         if len(body) > guard.MAX_REPLY_BYTES:
             return body[: guard.MAX_REPLY_BYTES], True
+    # A body without a declared length also ends where we hung up on it.
+    if time.monotonic() > deadline:
+        raise httpx.ReadTimeout("the reply did not end in time", request=reply.request)
     return body, False
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -109,14 +111,18 @@ def test_F107_not_even_a_connection_is_tried_twice(
 
 
 def test_F107_a_connection_that_died_while_idle_is_not_used_twice() -> None:
-    """A kept connection that the server closed: one request is lost or sent anew, never both."""
+    """A kept connection that the server closed: the next request goes out once, on a new one."""
+    died = threading.Event()
 
     def once_then_close(handler: Any) -> None:
         plainly(200, body=b'{"items": []}')(handler)
         handler.close_connection = True
+        handler.connection.shutdown(socket.SHUT_RDWR)
+        died.set()
 
     with counting(answer=once_then_close) as counted, Boundary(counted.url, "sh_a_b_c", timeout=2) as boundary:
         boundary.events()
+        assert died.wait(timeout=5)
         boundary.events()
     assert counted.arrivals == 2
 

@@ -12,7 +12,7 @@ from steadyhand.contract import Permit
 from recovery import leases, permissions
 from recovery.models import Decision
 from recovery.work import decisions, worker
-from recovery.work.decisions import NoSuchTask, Order, Overtaken, ReasonMissing, Refused
+from recovery.work.decisions import NoSuchTask, Overtaken, ReasonMissing, Refused
 from recovery.work.sweep import sweep
 from runs import wall
 from runs.models import Event, Person
@@ -289,9 +289,9 @@ def test_a_verb_that_acts_wants_a_reason(lost: Case, omar: Person, verb: str) ->
 
 
 def test_a_decision_keeps_what_it_was_made_from(lost: Case, alice: Person) -> None:
-    form: Order = order(lost, alice)
-    made = decisions.reconcile(form, ring=nothing)
-    assert (made.rule, made.table_version, made.evidence_hash) == ("9a", 3, form.evidence_hash)
+    shown = panel(lost, alice).facts_hash
+    made = decisions.reconcile(order(lost, alice), ring=nothing)
+    assert (made.rule, made.table_version, made.evidence_hash) == ("9a", 3, shown)
     assert [one["observed"] for one in made.snapshot["facts"]["tries"]] == ["unknown"]
 
 

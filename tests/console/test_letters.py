@@ -33,7 +33,7 @@ def spent(house: House, answer: Any = None) -> Case:
 
 @pytest.fixture
 def letter(house: House) -> Case:
-    """A credit that was refused for now three times: it is certain that nothing happened."""
+    """A credit that was refused three times, each time for a passing reason: it is certain that nothing happened."""
     return spent(house, reply({"error": "slow down"}, status=429))
 
 

@@ -25,7 +25,7 @@ Test = Callable[[Row], bool]
 NOTHING = object()
 
 
-class Unknown(NotImplementedError):
+class Unknown(Exception):
     """The rows in memory were asked for something that they cannot do yet: add it in tests/simulation/queries.py."""
 
 

@@ -31,6 +31,8 @@ ORIGIN = "outside"
 LISTING = "listing"
 STRENGTH = 5
 MOST_OF_ONE_CALL = 10
+MOST_ASKED_ONE_BY_ONE = 50
+MOST_NAMED = 100
 _DENIED = tuple(state for state in WITHOUT_EFFECT if state != "compensated")
 
 
@@ -47,7 +49,11 @@ class Admitted:
 
 
 def compare(sweep: OutsideSweep, found: Sequence[Listed], actor: Actor) -> int:
-    """Hold a whole listing against the record; returns how many new questions it raised. Nothing is asked twice."""
+    """Hold a whole listing against the record; returns how many new questions it raised. Nothing is asked twice.
+
+    Of many effects that nobody admits the first have a question each, and all others one together: whoever sees the
+    first ones sees why, and a queue of thousands hides everything else.
+    """
     admitted = _admitted(sweep.connector, found)
     by_call: dict[uuid.UUID, list[Listed]] = {}
     nobodys: dict[str, Listed] = {}
@@ -58,9 +64,13 @@ def compare(sweep: OutsideSweep, found: Sequence[Listed], actor: Actor) -> int:
         else:
             by_call.setdefault(call, []).append(one)
     new = _new(sweep, nobodys)
-    for one in new:
+    rest = new[MOST_ASKED_ONE_BY_ONE:]
+    for one in new[:MOST_ASKED_ONE_BY_ONE]:
         _open_gap(sweep, one, actor)
-    return len(new) + sum(_hold_against(sweep, call, by_call[call], actor) for call in _doubtful(by_call))
+    if rest:
+        _open_together(sweep, rest, actor)
+    asked = min(len(new), MOST_ASKED_ONE_BY_ONE) + bool(rest)
+    return asked + sum(_hold_against(sweep, call, by_call[call], actor) for call in _doubtful(by_call))
 
 
 def unlisted(sweep: OutsideSweep, why: str, actor: Actor) -> None:
@@ -182,14 +192,34 @@ def _new(sweep: OutsideSweep, nobodys: dict[str, Listed]) -> list[Listed]:
 def _open_gap(sweep: OutsideSweep, one: Listed, actor: Actor) -> None:
     intent = f"{one.external_id} at {sweep.connector}: which call made it?"
     run = _outside_run(sweep.workflow, f"gap:{sweep.connector}:{one.external_id}"[:200], intent)
-    Gap.objects.create(
+    _gap(sweep, one, run).save(force_insert=True)
+    data = {"connector": sweep.connector, "external_id": one.external_id, "happened_at": one.at.isoformat()}
+    record.write_event(run, "gap_found", actor, reason=_sentence(sweep, one.external_id, one.at), data=data)
+    endings.escalate_run(run, "unadmitted_effect", actor)
+
+
+def _open_together(sweep: OutsideSweep, found: Sequence[Listed], actor: Actor) -> None:
+    """One question about all of them: how many, since when, and the first ids. Each is kept as a gap of its run."""
+    begun, ended = (pick(one.at for one in found) for pick in (min, max))
+    ids = [one.external_id for one in found[:MOST_NAMED]]
+    span = f"made from {begun:%Y-%m-%d %H:%M:%S} to {ended:%Y-%m-%d %H:%M:%S} UTC"
+    words = f"{sweep.connector} lists {len(found)} more, {span}, and no call admits them."
+    unnamed = f" and {len(found) - len(ids)} more" if len(found) > len(ids) else ""
+    ref = f"gaps:{sweep.connector}:{ids[0]}"[:200]
+    run = _outside_run(sweep.workflow, ref, f"{words} Which calls made them? {', '.join(ids)}{unnamed}")
+    Gap.objects.bulk_create([_gap(sweep, one, run) for one in found], batch_size=500)
+    data = {"connector": sweep.connector, "count": len(found), "external_ids": ids}
+    when = {"first_at": begun.isoformat(), "last_at": ended.isoformat()}
+    record.write_event(run, "gaps_found", actor, reason=words, data=data | when)
+    endings.escalate_run(run, "unadmitted_effect", actor)
+
+
+def _gap(sweep: OutsideSweep, one: Listed, run: Run) -> Gap:
+    return Gap(
         tenant_id=sweep.tenant_id, connector=sweep.connector, external_id=one.external_id, run=run,
         reference=redact.clean_text(one.reference, 200), happened_at=one.at,
         raw=redact.redact(listing.plain(one)),
     )  # fmt: skip
-    data = {"connector": sweep.connector, "external_id": one.external_id, "happened_at": one.at.isoformat()}
-    record.write_event(run, "gap_found", actor, reason=_sentence(sweep, one.external_id, one.at), data=data)
-    endings.escalate_run(run, "unadmitted_effect", actor)
 
 
 def _sentence(sweep: OutsideSweep, external_id: str, at: datetime) -> str:
@@ -200,7 +230,9 @@ def _outside_run(workflow: Workflow, ref: str, intent: str) -> Run:
     """A run that holds a question about what happened outside; its client signs in nowhere."""
     client = _nobody(workflow.tenant_id)
     manifest = definitions.of_workflow(workflow, workflow.tenant).manifest
-    request = OpenRun(workflow=workflow.name, client_ref=redact.clean_text(ref, 200), intent=intent[:2000])
+    request = OpenRun(
+        workflow=workflow.name, client_ref=redact.clean_text(ref, 200), intent=redact.clean_text(intent, 2000)
+    )
     run = record.open_run(request, client=client, workflow=workflow, manifest=manifest)
     Run.objects.filter(pk=run.pk).update(origin=ORIGIN)
     run.refresh_from_db()

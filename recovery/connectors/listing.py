@@ -6,8 +6,8 @@ Whatever cannot be told is `CannotList`: a list that is not whole proves nothing
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -22,9 +22,15 @@ from recovery.connectors.http import Unusable, document_of
 from recovery.connectors.templates import secret_of
 from recovery.rules import foreign
 
+HALVINGS = 8
+
 
 class CannotList(Exception):
     """The listing is not known to be whole; the message says why in a sentence."""
+
+
+class TooLong(CannotList):
+    """It has more pages than agreed: a shorter interval may have fewer."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,21 @@ class Interval:
     whom: Whom
     since: datetime
     until: datetime
+
+
+def as_far_as_fits(interval: Interval) -> tuple[list[Listed], datetime]:
+    """Everything from the interval's beginning up to the moment that is given back.
+
+    That is its end, or where it has more pages than agreed the middle of what is new in it, and so on; after
+    HALVINGS of these it is said that it does not fit. Raises CannotList.
+    """
+    new_from = interval.since + timedelta(seconds=interval.listing.overlap_seconds)
+    for _ in range(HALVINGS):
+        try:
+            return effects(interval), interval.until
+        except TooLong:
+            interval = replace(interval, until=new_from + (interval.until - new_from) / 2)
+    return effects(interval), interval.until
 
 
 def effects(interval: Interval) -> list[Listed]:
@@ -50,7 +71,8 @@ def effects(interval: Interval) -> list[Listed]:
         if page.cursor == cursor:
             raise CannotList("The listing names the same page again and again.")
         cursor = page.cursor
-    raise CannotList(f"The listing has more than {interval.listing.max_pages} pages.")
+    since, until = (end.isoformat(timespec="seconds") for end in (interval.since, interval.until))
+    raise TooLong(f"The listing has more than {interval.listing.max_pages} pages from {since} to {until}.")
 
 
 def _page(interval: Interval, cursor: str) -> Page:

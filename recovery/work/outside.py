@@ -3,6 +3,7 @@ against it.
 
 One interval follows the other and overlaps it, so that nothing falls between two listings. A listing that is not
 whole moves nothing forward: it is tried again, more slowly each time, and after a few failures a person is asked.
+What is too long to be listed at once is listed piece by piece, one a minute.
 """
 
 from __future__ import annotations
@@ -82,11 +83,11 @@ def execute(sweep_id: uuid.UUID) -> None:
     if round_ is None:
         return None
     try:
-        found = listing.effects(round_.interval)
+        found, until = listing.as_far_as_fits(round_.interval)
     except CannotList as why:
         return _failed(round_, str(why))
     try:
-        return _compared(round_, found)
+        return _compared(round_, found, until)
     except Exception as wrong:
         # A listing that cannot be compared was none: it is told like one, or it would be tried again unseen for ever.
         log.exception("the listing of a connector could not be compared")
@@ -104,7 +105,7 @@ def _take(tenant_id: uuid.UUID, sweep_id: uuid.UUID) -> Round | None:
         if interval is None:
             OutsideSweep.objects.filter(pk=sweep_id).update(due_at=None)
             return None
-        seconds = interval.connector.timeout_seconds * interval.listing.max_pages
+        seconds = interval.connector.timeout_seconds * interval.listing.max_pages * (1 + listing.HALVINGS)
         lease = now + timedelta(seconds=seconds) + GRACE
         OutsideSweep.objects.filter(pk=sweep_id).update(lease_until=lease, fence=F("fence") + 1)
         return Round(tenant_id, sweep_id, sweep.fence + 1, interval)
@@ -120,7 +121,7 @@ def _interval(sweep: OutsideSweep, definition: Definition, now: datetime) -> Int
     return Interval(connector, how, sending.whom(definition, sweep.connector), since, now)
 
 
-def _compared(round_: Round, found: list[Listed]) -> None:
+def _compared(round_: Round, found: list[Listed], until: datetime) -> None:
     with wall.within(round_.tenant_id, by="worker"):
         sweep = _still_ours(round_)
         if sweep is None:
@@ -128,8 +129,16 @@ def _compared(round_: Round, found: list[Listed]) -> None:
         gaps.compare(sweep, found, SWEEP)
         if sweep.run_id is not None:
             gaps.listed_again(sweep, SWEEP)
-        next_at = read_clock() + timedelta(seconds=round_.interval.listing.every_seconds)
-        _end(sweep, listed_until=round_.interval.until, due_at=next_at, failures=0, failure="")
+        _end(sweep, listed_until=until, due_at=_next_at(round_, sweep, until), failures=0, failure="")
+
+
+def _next_at(round_: Round, sweep: OutsideSweep, until: datetime) -> datetime:
+    """The next piece soon, where this one ended early; else when it is time again."""
+    whole = timedelta(seconds=round_.interval.listing.every_seconds)
+    if until == round_.interval.until:
+        return read_clock() + whole
+    log.warning("the effects of %s are listed only up to %s so far: too many pages", sweep.connector, until)
+    return read_clock() + min(FIRST_PAUSE, whole)
 
 
 def _failed(round_: Round, why: str) -> None:

@@ -18,11 +18,12 @@ from django.test.utils import CaptureQueriesContext
 from steadyhand.connector import Answer, Ask, Listed, Page
 
 from recovery import gaps as gap_rows
+from recovery.connectors.listing import HALVINGS
 from recovery.models import Gap, HumanTask, OutsideSweep
 from recovery.work import outside, worker
 from recovery.work.sweep import sweep
 from runs import wall
-from runs.models import Evidence, Person, Run, Tenant, Workflow
+from runs.models import Event, Evidence, Person, Run, Tenant, Workflow
 from runs.querysets import read_clock
 from tests.factories import (
     Agent,
@@ -46,11 +47,16 @@ EVERY, OVERLAP = 600, 60
 
 @dataclass
 class Ledger:
-    """A system that lists what it did; `does` may be replaced by what goes wrong."""
+    """A system that lists what it did; `does` may be replaced by what goes wrong.
+
+    `heeds`: whether it keeps to the interval that it is asked for.
+    """
 
     effects: list[Listed] = field(default_factory=list)
     asked: list[tuple[datetime, datetime]] = field(default_factory=list)
     does: Callable[[], None] = lambda: None
+    page_size: int = 2
+    heeds: bool = False
 
     def reconcile(self, ask: Ask) -> Answer:
         return Answer("absent", 0)
@@ -58,9 +64,10 @@ class Ledger:
     def list_effects(self, since: datetime, until: datetime, cursor: str) -> Page:
         self.asked.append((since, until))
         self.does()
+        held = [one for one in self.effects if not self.heeds or since <= one.at < until]
         start = int(cursor or 0)
-        page = self.effects[start : start + 2]
-        return Page(tuple(page), str(start + 2) if start + 2 < len(self.effects) else "")
+        end = start + self.page_size
+        return Page(tuple(held[start:end]), str(end) if end < len(held) else "")
 
     def made(self, external_id: str, *, reference: str = "", key: str = "", ago: float = 1) -> None:
         self.effects.append(Listed(external_id, now() - timedelta(seconds=ago), reference, key))
@@ -157,6 +164,28 @@ def test_a_listing_that_is_admitted_asks_nothing_for_each_effect_and_locks_no_ru
         asked_for.append(len(told))
     assert asked_for[0] == asked_for[1]
     assert gaps(tenant) == []
+
+
+def test_above_a_bound_the_rest_is_one_question_that_counts_and_names_them(ledger: Ledger, tenant: Tenant) -> None:
+    ledger.page_size = 1000
+    single, most = gap_rows.MOST_ASKED_ONE_BY_ONE, gap_rows.MOST_NAMED
+    for number in range(single + most + 20):
+        ledger.made(f"cr_{number}", ago=-300)
+    listed(tenant)
+    assert (len(gaps(tenant)), len(asked(tenant))) == (single + most + 20, single + 1)
+    with wall.within(tenant.pk):
+        told = Event.objects.get(kind="gaps_found")
+        assert told.run.gaps.count() == most + 20
+        assert [run.intent.count("cr_") for run in Run.objects.filter(pk=told.run_id)] == [most]
+    assert (told.data["count"], told.data["external_ids"]) == (
+        most + 20,
+        [f"cr_{number}" for number in range(single, single + most)],
+    )
+    assert f"lists {most + 20} more" in told.reason
+    with wall.within(tenant.pk):
+        OutsideSweep.objects.update(listed_until=now() - timedelta(seconds=2 * EVERY), due_at=now())
+    listed(tenant)
+    assert len(asked(tenant)) == single + 1, "none of them is asked about again"
 
 
 def test_an_effect_that_is_listed_twice_at_once_is_one_gap(ledger: Ledger, tenant: Tenant) -> None:
@@ -371,6 +400,41 @@ def test_more_pages_than_agreed_and_a_page_that_repeats_are_no_listing(
     listed(tenant)
     assert (gaps(tenant), where(tenant).failures) == ([], 1)
     assert "more than 2 pages" in where(tenant).failure
+
+
+def test_what_is_too_long_for_one_listing_is_listed_piece_by_piece_until_nothing_is_left(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    register(agent, manifest(max_pages=2))
+    ledger.heeds = True
+    for number in range(12):
+        ledger.made(f"cr_{number}", ago=-10 - 50 * number)
+    listed(tenant)
+    first = where(tenant)
+    assert (first.failures, first.due_at) == (0, now() + timedelta(minutes=1))
+    assert 0 < len(gaps(tenant)) < 12
+    ends = [first.listed_until]
+    while len(ends) < 10 and len(gaps(tenant)) < 12:
+        listed(tenant, 61)
+        ends.append(where(tenant).listed_until)
+    assert sorted(gaps(tenant)) == sorted(f"cr_{number}" for number in range(12))
+    assert ends == sorted(set(ends)), "each piece goes on from the last one"
+
+
+def test_an_interval_that_fits_in_no_half_is_said_and_the_asking_ends(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    register(agent, manifest(max_pages=2))
+    ledger.heeds = True
+    for number in range(5):
+        ledger.made(f"cr_{number}", ago=-1)
+    before = where(tenant).listed_until
+    listed(tenant)
+    assert (where(tenant).listed_until, where(tenant).failures) == (before, 1)
+    assert len(ledger.asked) == 2 * (1 + HALVINGS)
+    for _ in range(2):
+        listed(tenant, EVERY)
+    assert asked(tenant) == [("gap", "effects_unlisted", "billing-support")]
 
 
 def test_two_workers_list_once(ledger: Ledger, tenant: Tenant) -> None:

@@ -117,7 +117,9 @@ def _verify(tenant_id: uuid.UUID, source: str, signed: Signed, body: bytes) -> t
 
 def _note_refusal(tenant_id: uuid.UUID, source: str, signed: Signed, request_id: str) -> None:
     """A genuine message outside its window is worth a line of the audit, but not thousands: it may be a replay."""
-    latest = Event.objects.filter(run=None).order_by("-id").values_list("kind", flat=True)[:REFUSALS_KEPT]
+    latest = (
+        Event.objects.filter(run=None).order_by(*Event.NEWEST_FIRST).values_list("kind", flat=True)[:REFUSALS_KEPT]
+    )
     if len(latest) == REFUSALS_KEPT and set(latest) == {"callback_refused"}:
         return
     data = {"source": source, "message": signed.message_id, "sent": signed.timestamp[:20]}

@@ -99,7 +99,7 @@ def _by_people(action: Action, learned: list[Evidence]) -> list[Decided]:
 
 def _by_rules(action: Action, learned: list[Evidence]) -> list[Decided]:
     """Moves that a rule of the table made: its id stands in the event's reason."""
-    events = Event.objects.filter(action=action, reason__startswith="Rule ").order_by("id")
+    events = Event.objects.filter(action=action, reason__startswith="Rule ").order_by(*Event.IN_ORDER)
     return [
         _made(str(one.pk), one.kind, found[1], one.actor, one.at, learned)
         for one in events

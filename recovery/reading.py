@@ -78,8 +78,9 @@ def resume_answer(run: Run) -> ResumeAnswer:
 def events(who: Credentials, *, after: uuid.UUID | None, limit: int) -> EventPage:
     """The feed of this client's runs in the order of their transactions; `after` is the last event that was read.
 
-    An event is shown once no earlier transaction can still commit, so that none is ever skipped. Raises BadInput for
-    an `after` that no page gave out.
+    An event is shown once no earlier transaction can still commit, so that none is ever skipped. Two calls of one run
+    that were settled at the same moment may stand in either order; their `number` says which came first.
+    Raises BadInput for an `after` that no page gave out.
     """
     with wall.within(who.tenant_id):
         client = authenticate(who)
@@ -130,6 +131,7 @@ def _event(row: Event) -> EventItem:
     assert row.run is not None  # noqa: S101  (the feed filters on the run)
     return EventItem(
         id=str(row.pk),
+        number=row.number,
         run_id=str(row.run_id),
         kind=row.kind,
         at=row.at,

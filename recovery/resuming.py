@@ -39,5 +39,10 @@ def admit(run: Run, told: Resume, actor: Actor) -> None:
 
 def _got_on(run: Run) -> bool:
     """Whether a call has been settled since the runner last came back."""
-    last = Event.objects.filter(run=run, kind="resumed").order_by("-id").values_list("at", flat=True).first()
+    last = (
+        Event.objects.filter(run=run, kind="resumed")
+        .order_by(*Event.NEWEST_FIRST)
+        .values_list("at", flat=True)
+        .first()
+    )
     return last is None or run.actions.filter(settled_at__gt=last).exists()

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from runs.ids import new_id
-from runs.querysets import TenantQuerySet, TransactionId, database_now
+from runs.querysets import NextNumber, TenantQuerySet, TransactionId, database_now
 
 # What a person can be granted on a tenant; which role holds which stands in recovery/permissions.py (SECURITY 2).
 ABILITIES = (
@@ -408,7 +408,15 @@ class Effect(TenantRow):
 
 
 class Event(TenantRow):
-    """What happened, in order, for ever: the trace and the audit row in one (I11)."""
+    """What happened, in order, for ever: the trace and the audit row in one (I11).
+
+    `number` is that order within a run, for everybody who writes of a run holds its row: ids follow the clocks of the
+    processes that made them, and a transaction may have its `txid` before it waits for the row. Rows of before
+    numbers have 0 and follow their ids.
+    """
+
+    IN_ORDER = ("number", "pk")
+    NEWEST_FIRST = ("-number", "-pk")
 
     run = models.ForeignKey(
         Run, null=True, on_delete=models.PROTECT, related_name="events", db_constraint=False, db_index=False
@@ -426,11 +434,12 @@ class Event(TenantRow):
     data = models.JSONField(default=dict)
     at = models.DateTimeField(db_default=database_now())
     txid = models.BigIntegerField(db_default=TransactionId())
+    number = models.BigIntegerField(db_default=NextNumber(), editable=False)
 
     class Meta:
         constraints = [_one_of("actor_kind", ("person", "agent", "rule", "timer", "connector"), "event_actor_known")]
         indexes = [
-            models.Index(fields=["tenant", "run", "id"], name="event_by_run"),
+            models.Index(fields=["tenant", "run", "number", "id"], name="event_in_order"),
             models.Index(fields=["tenant", "txid", "id"], name="event_feed"),
         ]
 

@@ -33,6 +33,13 @@ class TransactionId(Func):
     output_field = BigIntegerField()
 
 
+class NextNumber(Func):
+    """The next number of the event log (bigint): of two rows written under one lock, the later has the higher."""
+
+    template = "nextval('runs_event_number')"
+    output_field = BigIntegerField()
+
+
 class OldestRunning(TransactionId):
     """The lowest transaction that may still commit: below it everything is final and nothing can slip in."""
 

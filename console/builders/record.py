@@ -110,7 +110,7 @@ def read(run: Run) -> Record:
 
 def events(run: Run) -> list[Event]:
     """The run's history, newest first."""
-    return list(run.events.select_related("action").order_by("-pk")[:MOST_EVENTS])
+    return list(run.events.select_related("action").order_by(*Event.NEWEST_FIRST)[:MOST_EVENTS])
 
 
 def _by_action(rows: Iterable[R]) -> dict[uuid.UUID, list[R]]:

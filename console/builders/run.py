@@ -34,7 +34,7 @@ def find(visit: Visit, run_id: uuid.UUID) -> Run | None:
 
 def version(visit: Visit, run_id: uuid.UUID) -> tuple[object, ...] | None:
     """What the page is drawn from, in one statement; None for a run that this person may not see."""
-    happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    happened = Event.objects.filter(run=OuterRef("pk")).order_by(*Event.NEWEST_FIRST).values("pk")[:1]
     due = Action.objects.filter(run=OuterRef("pk"), due_at__gt=visit.now).order_by("due_at").values("due_at")[:1]
     moved = HumanTask.objects.filter(run=OuterRef("pk")).order_by().values("run")
     rows = Run.objects.filter(pk=run_id, tenant_id__in=list(visit.tenants)).annotate(

@@ -50,7 +50,7 @@ def page(visit: Visit, asked: RunFilter, *, live: Live, flashes: list[Flash]) ->
 
 def version(visit: Visit, asked: RunFilter) -> list[tuple[object, ...]]:
     """What the rows of this page are drawn from, in one statement."""
-    happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    happened = Event.objects.filter(run=OuterRef("pk")).order_by(*Event.NEWEST_FIRST).values("pk")[:1]
     rows = asked.rows(visit).annotate(happened=Subquery(happened))
     return list(rows.values_list("pk", "version", "happened")[: PAGE + 1])
 
@@ -80,7 +80,7 @@ def row(visit: Visit, run: Run) -> RunRow:
 def _shown(rows: QuerySet[Run]) -> QuerySet[Run]:
     unknown = Action.objects.filter(run=OuterRef("pk"), effect="write", settled_at__isnull=True)
     effects = Effect.objects.filter(run=OuterRef("pk"))
-    happened = Event.objects.filter(run=OuterRef("pk")).order_by("-pk").values("at")[:1]
+    happened = Event.objects.filter(run=OuterRef("pk")).order_by(*Event.NEWEST_FIRST).values("at")[:1]
     return rows.select_related("workflow").annotate(
         proven=_count(effects.filter(STANDING)),
         undone=_count(effects.filter(compensated_by__isnull=False, residual="")),

@@ -141,7 +141,9 @@ def version(visit: Visit, task_id: uuid.UUID) -> tuple[object, ...] | None:
         .annotate(
             decided=_moves(Decision.objects.filter(run=OuterRef("run"))),
             learned=Subquery(Evidence.objects.filter(run=OuterRef("run")).order_by("-pk").values("pk")[:1]),
-            happened=Subquery(Event.objects.filter(run=OuterRef("run")).order_by("-pk").values("pk")[:1]),
+            happened=Subquery(
+                Event.objects.filter(run=OuterRef("run")).order_by(*Event.NEWEST_FIRST).values("pk")[:1]
+            ),
             said=_count(CommentRow.objects.filter(task=OuterRef("pk"))),
             looked=Subquery(Action.objects.filter(pk=OuterRef("action")).values("version")[:1]),
             due=Subquery(Action.objects.filter(pk=OuterRef("action")).values("due_at")[:1]),

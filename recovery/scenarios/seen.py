@@ -71,7 +71,10 @@ def read(run_id: uuid.UUID, tenant_id: uuid.UUID, model_saw: list[str]) -> Seen:
         run = Run.objects.get(pk=run_id)
         document = reading.outcome_of(run)
         tasks = [_task(task) for task in HumanTask.objects.filter(run=run).select_related("action").order_by("id")]
-        events = [_event(event) for event in Event.objects.filter(run=run).order_by("id").select_related("action")]
+        events = [
+            _event(event)
+            for event in Event.objects.filter(run=run).order_by(*Event.IN_ORDER).select_related("action")
+        ]
         actions = list(Action.objects.filter(run=run).order_by("id"))
         return Seen(
             outcome=document.outcome.value if document.outcome else None,

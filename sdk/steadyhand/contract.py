@@ -343,9 +343,10 @@ class ResumeAnswer(Strict):
 
 
 class EventItem(Strict):
-    """One line of the events feed."""
+    """One line of the events feed. Of two lines of one run, that with the higher `number` happened later."""
 
     id: str
+    number: int
     run_id: str
     kind: str
     at: datetime

@@ -66,7 +66,7 @@ def test_each_step_is_in_the_history(harbor: Tenant) -> None:
     said("create", "harbor", "payments")
     said("rotate", "harbor", "payments", "--overlap-hours", "0")
     with wall.within(harbor.pk):
-        kinds = list(Event.objects.order_by("id").values_list("kind", flat=True))
+        kinds = list(Event.objects.order_by(*Event.IN_ORDER).values_list("kind", flat=True))
     assert kinds == ["callback_secret_created", "callback_secret_rotated"]
 
 

@@ -58,7 +58,7 @@ def test_a_hold_and_a_release_stand_in_the_history_with_who_and_why(house: House
     [circuit] = circuits(house)
     omar.post(f"/circuits/{circuit.pk}/release/", {"release_reason": "It is over."})
     with wall.within(house.nordlicht.pk):
-        told = Event.objects.filter(kind__startswith="circuit").order_by("id")
+        told = Event.objects.filter(kind__startswith="circuit").order_by(*Event.IN_ORDER)
         assert list(told.values_list("kind", "actor_kind", "reason")) == [
             ("circuit_held", "person", FORM["reason"]),
             ("circuit_released", "person", "It is over."),

@@ -41,7 +41,7 @@ def token_in(text: str) -> str:
 
 def kinds(tenant: Tenant) -> list[str]:
     with wall.within(tenant.pk):
-        return list(Event.objects.order_by("id").values_list("kind", flat=True))
+        return list(Event.objects.order_by(*Event.IN_ORDER).values_list("kind", flat=True))
 
 
 @pytest.fixture

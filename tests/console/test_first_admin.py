@@ -121,7 +121,7 @@ def test_nobody_signs_up_alone(client: Client) -> None:
 
 def signins(house: House) -> list[tuple[str, str]]:
     with wall.within(house.nordlicht.pk):
-        rows = Event.objects.filter(run=None, actor_kind="person").order_by("pk")
+        rows = Event.objects.filter(run=None, actor_kind="person").order_by(*Event.IN_ORDER)
         assert all(row.request_id for row in rows)
         return list(rows.values_list("kind", "actor"))
 

@@ -155,6 +155,8 @@ def test_both_ends_of_a_stop_are_audited(house: House, sign_in: SignIn) -> None:
     omar.post(f"/stops/{standing(house)[0].pk}/lift/", {"lift_reason": "It is over."})
     with wall.within(house.nordlicht.pk):
         kept = list(
-            Event.objects.filter(kind__startswith="stop_").order_by("pk").values_list("kind", "actor", "reason")
+            Event.objects.filter(kind__startswith="stop_")
+            .order_by(*Event.IN_ORDER)
+            .values_list("kind", "actor", "reason")
         )
     assert kept == [("stop_set", "Omar", FORM["reason"]), ("stop_lifted", "Omar", "It is over.")]

@@ -87,7 +87,7 @@ class CreditCase:
     def history(self, *kinds: str) -> list[Event]:
         with wall.within(self.stack.tenant.pk):
             events = Event.objects.filter(run=self.run, **({"kind__in": kinds} if kinds else {}))
-            return list(events.order_by("txid", "id"))
+            return list(events.order_by(*Event.IN_ORDER))
 
     def counted(self) -> tuple[int, int, int]:
         """(actions, attempts, calls counted) of the run as it stands."""

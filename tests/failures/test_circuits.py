@@ -84,7 +84,7 @@ def state(agent: Agent) -> str:
 def told(agent: Agent) -> list[str]:
     """What the history says of circuits, in order."""
     with wall.within(agent.tenant.pk):
-        found = Event.objects.filter(run=None, kind__startswith="circuit").order_by("id")
+        found = Event.objects.filter(run=None, kind__startswith="circuit").order_by(*Event.IN_ORDER)
         return [kind.removeprefix("circuit_") for kind in found.values_list("kind", flat=True)]
 
 

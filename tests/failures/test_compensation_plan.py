@@ -564,7 +564,7 @@ def test_F018_a_worker_that_dies_between_the_proof_and_the_end_leaves_one_end(
 
 def events(case: Case, kind: str) -> list[Event]:
     with wall.within(case.tenant.pk):
-        return list(Event.objects.filter(run_id=case.run_id, kind=kind).order_by("id"))
+        return list(Event.objects.filter(run_id=case.run_id, kind=kind).order_by(*Event.IN_ORDER))
 
 
 def test_the_tasks_of_a_finished_rollback_are_closed(booked: Booked, sends: Sends, omar: Person) -> None:

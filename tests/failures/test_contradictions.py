@@ -54,7 +54,7 @@ def disproven(case: Case, looks: Looks) -> Permit:
 
 def events(tenant: Tenant, kind: str) -> list[Event]:
     with wall.within(tenant.pk):
-        return list(Event.objects.filter(kind=kind).select_related("action").order_by("id"))
+        return list(Event.objects.filter(kind=kind).select_related("action").order_by(*Event.IN_ORDER))
 
 
 def told_late(case: Case, first: Permit) -> None:

@@ -32,7 +32,7 @@ def done(opened: Opener) -> Case:
 def kinds(case: Case) -> list[str]:
     with wall.within(case.tenant.pk):
         found = Event.objects.filter(Q(kind__startswith="recount"), run_id=case.run_id, action__tool="apply_credit")
-        return list(found.order_by("txid", "id").values_list("kind", flat=True))
+        return list(found.order_by(*Event.IN_ORDER).values_list("kind", flat=True))
 
 
 def test_F029_a_redelivered_credit_is_found_by_the_later_count(done: Case, looks: Looks) -> None:

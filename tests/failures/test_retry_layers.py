@@ -72,7 +72,7 @@ def case_of(agent: Agent, run: Run) -> Case:
 
 def refused_layers(case: Case) -> list[str]:
     with wall.within(case.tenant.pk):
-        refused = Event.objects.filter(run_id=case.run_id, kind="retry_refused").order_by("id")
+        refused = Event.objects.filter(run_id=case.run_id, kind="retry_refused").order_by(*Event.IN_ORDER)
         return [event.data["layer"] for event in refused]
 
 

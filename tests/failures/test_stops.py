@@ -51,7 +51,7 @@ def answer(case: Case, tool: str = "apply_credit", step: str = "") -> tuple[str,
 
 def events(tenant: Tenant) -> list[tuple[str, str]]:
     with wall.within(tenant.pk):
-        rows = Event.objects.filter(kind__startswith="stop_").order_by("id")
+        rows = Event.objects.filter(kind__startswith="stop_").order_by(*Event.IN_ORDER)
         return list(rows.values_list("kind", "reason"))
 
 

@@ -40,7 +40,7 @@ def held(case: Case) -> tuple[str, str | None, str | None]:
 
 def told(case: Case, kind: str) -> list[str]:
     with wall.within(case.tenant.pk):
-        found = Event.objects.filter(run_id=case.run_id, kind=kind).order_by("id")
+        found = Event.objects.filter(run_id=case.run_id, kind=kind).order_by(*Event.IN_ORDER)
         return list(found.values_list("reason", flat=True))
 
 

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from steadyhand.contract import Cancel
 
+from console.builders import record
 from recovery import intake
 from recovery.models import Decision
 from recovery.work import decisions, worker
 from recovery.work.sweep import sweep
 from runs import wall
-from runs.models import Run
+from runs.models import Event, Run
 from tests.factories import (
     ARGUMENTS,
     RESULTS,
@@ -119,6 +121,22 @@ def test_parallel_calls_of_one_run_all_go_through(case: Case) -> None:
     assert answers(told) == ["result"] * 6
     assert standing(case) == ("executing", None, None)
     assert case.run.in_flight == 0
+
+
+def test_I18_history_has_the_order_in_which_the_run_was_held_and_not_that_of_transaction_numbers(case: Case) -> None:
+    permits = [propose(case, "load_invoice", step=f"s{step}") for step in range(2)]
+    found = reply(RESULTS["load_invoice"])
+    with transaction.atomic():
+        with connection.cursor() as cursor:  # as a statement that has its number already and still waits for the row
+            cursor.execute("SELECT pg_current_xact_id()")
+        at_once(lambda: report(case, permits[0], found, tool="load_invoice"))
+        report(case, permits[1], found, tool="load_invoice")
+    with wall.within(case.tenant.pk):
+        told = list(Event.objects.filter(run_id=case.run_id, kind="succeeded").order_by(*Event.IN_ORDER))
+        shown = record.events(case.run)[:2]
+    assert told[0].txid > told[1].txid
+    assert [event.to_state for event in told] == ["waiting_for_tool", "executing"]
+    assert [event.pk for event in shown] == [told[1].pk, told[0].pk]
 
 
 def test_two_writes_reported_at_once_leave_the_run_executing(agent: Agent) -> None:

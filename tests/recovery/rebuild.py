@@ -14,7 +14,7 @@ FIRST = "planning"
 def differing(tenant_id: uuid.UUID) -> dict[str, tuple[str, str]]:
     """What history and rows disagree about: name → (state by history, state in the row)."""
     with wall.within(tenant_id):
-        told = _told(list(Event.objects.filter(run__isnull=False).order_by("run_id", "txid", "id")))
+        told = _told(list(Event.objects.filter(run__isnull=False).order_by("run_id", *Event.IN_ORDER)))
         rows: dict[uuid.UUID, str] = dict(Run.objects.values_list("pk", "state"))
         rows |= dict(Action.objects.values_list("pk", "state"))
     return {str(row): (told[row], state) for row, state in rows.items() if row in told and told[row] != state}

@@ -138,7 +138,7 @@ def actions(case: Case) -> list[Action]:
 
 def kinds(case: Case) -> list[str]:
     with wall.within(case.tenant.pk):
-        return list(Event.objects.filter(run_id=case.run_id).order_by("id").values_list("kind", flat=True))
+        return list(Event.objects.filter(run_id=case.run_id).order_by(*Event.IN_ORDER).values_list("kind", flat=True))
 
 
 def tasks(case: Case, **lookup: Any) -> list[HumanTask]:

@@ -18,7 +18,7 @@ from django.db.models import Exists, F, Field, JSONField, Model, OuterRef, Q, Su
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Concat
 
-from runs.querysets import AppNow, TransactionId
+from runs.querysets import AppNow, NextNumber, TransactionId
 
 Row = dict[str, Any]
 Test = Callable[[Row], bool]
@@ -110,6 +110,8 @@ def plain_value(tables: Tables, value: Any) -> Any:
         return tables.time()
     if isinstance(value, TransactionId):
         return tables.transaction()
+    if isinstance(value, NextNumber):
+        return tables.next_number()
     if isinstance(value, Value):
         return value.value
     if isinstance(value, CombinedExpression):

@@ -51,6 +51,7 @@ class Memory:
         self._log: list[tuple[type[Model], Any, Row | None]] = []
         self._after: list[Callable[[], Any]] = []
         self._ids = 0
+        self._numbers = 0
         self.around: tuple[type[Model], Row] | None = None
         self.reads: Callable[[], None] = lambda: None
         self.writes: Callable[[], None] = lambda: None
@@ -79,6 +80,10 @@ class Memory:
 
     def transaction(self) -> int:
         return self.commits + 1
+
+    def next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
 
     # --- writing ------------------------------------------------------------------------------------------------
 

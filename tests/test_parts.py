@@ -2,7 +2,7 @@
 
 import itertools
 
-from tests.parts import PARTS, expression
+from tests.parts import BESIDE_UNITS, PARTS, expression, lanes, parts
 
 
 def _matches(text: str, marks: set[str]) -> bool:
@@ -23,3 +23,12 @@ def test_each_combination_of_marks_belongs_to_one_part() -> None:
 def test_long_tests_wait_for_make_test_long() -> None:
     assert not _matches(expression("crash", long=False), {"crash", "long"})
     assert _matches(expression("crash", long=True), {"crash", "long"})
+
+
+def test_every_part_runs_once_and_what_measures_moments_runs_alone() -> None:
+    made = parts(long=False)
+    rounds = list(lanes(made))
+    ran = [part.name for rows in rounds for row in rows for part in row]
+    assert sorted(ran) == sorted(part.name for part in made)
+    assert {"unit", *BESIDE_UNITS} == {part.name for row in rounds[0] for part in row}
+    assert all(len(rows) == len(rows[0]) == 1 for rows in rounds[1:])

@@ -33,6 +33,7 @@ from runs.together import Statement, read_together
 
 Purpose = Literal["call", "look", "trial"]
 TRAFFIC_SECONDS = 10
+MOST_CLEARED = 500
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,15 @@ def _open(
         circuit, "open", "circuit_opened", why, until=now + timedelta(seconds=seconds), cooldown_seconds=seconds,
         trips=F("trips") + 1, volume=calls, reason=why, by=None, data={"faults": faults, "calls": calls},
     )  # fmt: skip
+    _clear_slots(circuit, now)
+
+
+def _clear_slots(circuit: Circuit, now: datetime) -> None:
+    """With a new trip the trials before it count for nothing: those that are over go, so that slots stay as few as
+    one trip needs. Their ends stand in the history."""
+    over = Q(ended_at__isnull=False) | Q(lease_until__lte=now)
+    slots = CircuitSlot.objects.filter(over, circuit=circuit).order_by("id").values_list("pk", flat=True)
+    CircuitSlot.objects.filter(pk__in=list(slots[:MOST_CLEARED])).delete()
 
 
 def _move(

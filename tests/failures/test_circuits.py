@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -243,6 +244,29 @@ def test_F111_a_trial_whose_holder_dies_gives_its_slot_back_when_its_lease_ends(
         assert list(ends) == [None, True]
     tick()
     assert standing(dead)[0] in ("verifying", "recovering")
+
+
+def test_the_slots_of_trials_that_are_over_go_with_the_next_trip_and_one_that_is_under_way_stays(
+    agent: Agent,
+) -> None:
+    keyed = registered(agent, idempotency=KEY, circuit={"slots": 2})
+    settle_them(fail(keyed, 3))
+    for _ in range(3):
+        advance_clock(seconds=circuit(keyed).cooldown_seconds + 1)
+        settle_them(fail(keyed, 1))
+    assert slots(keyed) == []
+    advance_clock(seconds=circuit(keyed).cooldown_seconds + 1)
+    under_way, failing = open_run(keyed), open_run(keyed)
+    permits = [credit(under_way), credit(failing)]
+    assert [one.answer for one in permits] == ["execute", "execute"]
+    report(failing, permits[1], reply({}, status=503), tool="apply_credit")
+    assert state(keyed) == "open"
+    assert slots(keyed) == [under_way.run_id]
+
+
+def slots(agent: Agent) -> list[uuid.UUID]:
+    with wall.within(agent.tenant.pk):
+        return list(CircuitSlot.objects.values_list("attempt__run_id", flat=True))
 
 
 def test_F114_a_write_without_a_key_is_no_trial_and_the_worker_tries_instead(unkeyed: Agent, looks: Looks) -> None:

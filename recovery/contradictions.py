@@ -3,7 +3,6 @@ on which evidence (F028, F043, F072, F144)."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +15,6 @@ from runs.record import Actor
 
 MOST_TOLD = 20
 _NOT_ABOUT_THE_CALL = ("claim", "release", "comment", "snooze", "assign")
-_RULE = re.compile(r"^Rule (\w+)\.$")
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,9 @@ def _by_people(action: Action, learned: list[Evidence]) -> list[Decided]:
 
 
 def _by_rules(action: Action, learned: list[Evidence]) -> list[Decided]:
-    """Moves that a rule of the table made: its id stands in the event's reason."""
-    events = Event.objects.filter(action=action, reason__startswith="Rule ").order_by(*Event.IN_ORDER)
-    return [
-        _made(str(one.pk), one.kind, found[1], one.actor, one.at, learned)
-        for one in events
-        if (found := _RULE.match(one.reason))
-    ]
+    """Moves that a rule of the table made: its id stands in the event's data."""
+    events = Event.objects.filter(action=action, data__has_key="rule").order_by(*Event.IN_ORDER)
+    return [_made(str(one.pk), one.kind, one.data["rule"], one.actor, one.at, learned) for one in events]
 
 
 def _made(

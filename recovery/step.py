@@ -42,9 +42,9 @@ class Step:
         return self.action.role == "undo"
 
     def move(self, to: str, *, kind: str, **changes: Any) -> None:
-        before = self.action.state
+        before, rule = self.action.state, self.case.answer.rule
         record.move_action(
-            self.action, to, self.actor, run=self.run, kind=kind, reason=f"Rule {self.case.answer.rule}.", **changes
+            self.action, to, self.actor, run=self.run, kind=kind, reason=f"Rule {rule}.", rule=rule, **changes
         )
         if before != to and "processing" in (before, to):
             sla.follow_call(self.run, self.action, self.actor)

@@ -169,12 +169,12 @@ def move_run(
 
 
 def move_action(
-    action: Action, to: str, actor: Actor, *, run: Run, kind: str, reason: str = "", **changes: Any
+    action: Action, to: str, actor: Actor, *, run: Run, kind: str, reason: str = "", rule: str = "", **changes: Any
 ) -> None:
-    """Move an action and write the event beside it."""
+    """Move an action and write the event beside it. `rule`: the id of the row in the table that says so."""
     before = action.state
     states.advance_action(action, to, **changes)
-    data = {"step": action.step, "tool": action.tool, **_plain(changes)}
+    data = {"step": action.step, "tool": action.tool, **_plain(changes)} | ({"rule": rule} if rule else {})
     write_event(run, kind, actor, action=action, from_state=before, to_state=to, reason=reason, data=data)
 
 

@@ -11,7 +11,7 @@ from steadyhand.contract import Permit, Rollback
 from recovery import demotions, intake
 from recovery.connectors.base import Finding
 from recovery.models import Demotion
-from runs import wall
+from runs import record, wall
 from runs.models import Effect, Event, Evidence, Person, Tenant
 from tests.factories import (
     RESULTS,
@@ -188,6 +188,21 @@ def test_the_task_that_a_look_had_closed_opens_again_and_tells_what_was_decided(
     assert freed[0]["evidence"] in evidence_ids(broken, "absent_final")
     assert event.data["evidence"] in evidence_ids(broken, "present")
     assert "“absent final” from payments" in event.reason
+
+
+def test_the_rule_is_read_from_the_data_of_an_event_and_not_from_its_words(
+    opened: Opener, looks: Looks, monkeypatch: pytest.MonkeyPatch, tenant: Tenant
+) -> None:
+    real = record.write_event
+
+    def reworded(*given: Any, reason: str = "", **named: Any) -> Event:
+        return real(*given, reason=reason.replace("Rule ", "By line "), **named)
+
+    monkeypatch.setattr(record, "write_event", reworded)
+    case = opened(**BOUNDS)
+    told_late(case, disproven(case, looks))
+    (event,) = events(tenant, "contradicted")
+    assert "8i" in [one["rule"] for one in event.data["decided"]]
 
 
 def evidence_ids(case: Case, verdict: str) -> list[str]:

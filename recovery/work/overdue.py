@@ -8,13 +8,13 @@ from django.db.models.functions import Concat
 from recovery import permissions, policies, post, sla
 from recovery.models import HumanTask
 from recovery.rules import priority
+from recovery.work import together
 from runs import record
 from runs.models import Person, Run
 from runs.querysets import database_now, read_clock
 from runs.record import TIMER
 from runs.states import TASK_OPEN
 
-BATCH = 500
 MOST_MAILED = 20
 
 
@@ -85,7 +85,7 @@ def _open() -> QuerySet[HumanTask]:
 def _locked(tasks: QuerySet[HumanTask]) -> list[HumanTask]:
     """The next of them; what another sweep or a person has at hand is found again a few seconds later."""
     held = tasks.select_for_update(skip_locked=True, of=("self",)).select_related("run", "action")
-    return list(held[:BATCH])
+    return list(held[: together.BATCH])
 
 
 def _tell(tasks: list[HumanTask], kind: str, words: str) -> None:

@@ -1,7 +1,7 @@
 """Handling the runs of a list in batches as large as go well, each in its own short transaction.
 
 A run that somebody else has locked is passed by. A batch that fails is halved, down to the one run that cannot be
-handled: it keeps nobody else, and the log says which it was.
+handled: it keeps nobody else. The log says of each batch that it failed, and which run it was.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def in_batches(
         some = rest[:size]
         try:
             handled, left, spoiled = _batch(tenant_id, some, handle, by, calls)
-        except Exception:
+        except Exception as wrong:
             if len(some) > 1:
+                log.warning("a batch of %d runs failed and is halved: %s", len(some), type(wrong).__name__)
                 size = len(some) // 2
                 continue
             handled, left, spoiled = alone(tenant_id, some[0], handle, by), [], True

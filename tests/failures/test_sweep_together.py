@@ -193,7 +193,7 @@ def test_the_tasks_of_one_pass_are_numbered_without_a_gap(agent: Agent, moving: 
 
 
 def test_one_run_that_cannot_be_handled_keeps_none_of_its_batch(
-    agent: Agent, moving: None, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, moving: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     cases = lost_leases(agent, 9)
     bad, real = cases[4].run_id, leases.expire_of_run
@@ -207,6 +207,9 @@ def test_one_run_that_cannot_be_handled_keeps_none_of_its_batch(
     assert sweep.sweep(ring=quiet)["leases"] == 8
     assert [standing(case)[0] for case in cases if case.run_id != bad] == ["verifying"] * 8
     assert standing(cases[4])[0] == "waiting_for_tool"
+    told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert told[0] == "a batch of 9 runs failed and is halved: ValueError"
+    assert "this one cannot be read" not in " ".join(told)
 
 
 def test_a_write_past_the_gathering_ends_the_batch_and_loses_nothing(

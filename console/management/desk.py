@@ -73,6 +73,14 @@ def tenant(slug: str) -> Tenant:
         return Tenant.objects.get(pk=found)
 
 
+def known_id(text: str, *, of: str, where: str) -> uuid.UUID:
+    """An id as it was typed; Trouble for text that is none. `where`: on which page one finds it."""
+    try:
+        return uuid.UUID(text)
+    except ValueError as error:
+        raise Trouble(f"'{text[:100]}' is not the id of a {of}: copy it from {where}.") from error
+
+
 def name_of(tenant_id: uuid.UUID) -> str:
     with wall.within(tenant_id):
         return Tenant.objects.values_list("name", flat=True).get(pk=tenant_id)

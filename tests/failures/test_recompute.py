@@ -12,7 +12,7 @@ from recovery import recompute
 from recovery.models import Decision
 from recovery.rules import snapshots
 from runs.models import Person
-from tests.factories import lose_the_reply
+from tests.factories import lose_the_reply, make_tenant
 from tests.failures.conftest import Opener
 from tests.recovery.stories import press
 
@@ -56,6 +56,7 @@ def test_facts_that_somebody_changed_are_told(decided: Decision) -> None:
 
 
 def test_a_decision_of_nobody_and_of_another_tenant_is_missing_alike(decided: Decision) -> None:
+    make_tenant("south")
     for tenant, pk in (("south", decided.pk), ("north", decided.run_id)):
         with pytest.raises(Trouble, match="There is no decision"):
             call_command("recompute", tenant, str(pk))

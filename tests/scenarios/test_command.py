@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from io import StringIO
 from pathlib import Path
 
@@ -62,8 +63,20 @@ def test_a_run_is_explained_by_its_tenant_and_id(db: None) -> None:
     out = StringIO()
     call_command("explain", "north", str(case.run_id), stdout=out)
     assert "Rule 9a." in out.getvalue()
-    with pytest.raises(Trouble, match="no run"):
+    make_tenant("south")
+    with pytest.raises(Trouble, match=r"There is no run .* of south: look it up"):
         call_command("explain", "south", str(case.run_id), stdout=out)
+
+
+@pytest.mark.parametrize(("command", "what"), [("explain", "run"), ("recompute", "decision")])
+def test_an_id_or_a_tenant_that_is_none_is_named_in_a_sentence_with_a_remedy(
+    db: None, command: str, what: str
+) -> None:
+    make_tenant("north")
+    with pytest.raises(Trouble, match=f"'T-12' is not the id of a {what}: copy it from "):
+        call_command(command, "north", "T-12")
+    with pytest.raises(Trouble, match="There is no tenant 'nowhere': make it with"):
+        call_command(command, "nowhere", str(uuid.uuid4()))
 
 
 def registered(agent: Agent) -> Agent:

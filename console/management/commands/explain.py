@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from console.embedded.errors import Trouble
+from console.management import desk
 from recovery.scenarios import explain
 from runs import wall
 from runs.models import Run
@@ -17,13 +18,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("tenant", help="the tenant's short name")
-        parser.add_argument("run", type=uuid.UUID)
+        parser.add_argument("run", help="the run's id")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        tenant_id = wall.tenant_of_slug(options["tenant"])
-        if tenant_id is None or not _exists(tenant_id, options["run"]):
-            raise Trouble(f"There is no run {options['run']} of {options['tenant']}.")
-        for line in explain.lines(options["run"], tenant_id):
+        run_id = desk.known_id(options["run"], of="run", where="the address of its page")
+        tenant_id = desk.tenant(options["tenant"]).pk
+        if not _exists(tenant_id, run_id):
+            raise Trouble(f"There is no run {run_id} of {options['tenant']}: look it up on the page Runs.")
+        for line in explain.lines(run_id, tenant_id):
             self.stdout.write(line)
 
 

@@ -24,24 +24,24 @@ def draw(record: Record, events: list[Event], now: datetime, stopped_at: datetim
     """`events` newest first; `stopped_at` is when a budget stopped the run. The axis ends with the run, or now."""
     run = record.run
     end = run.ended_at or now
-    lanes = [lane for action in record.actions[:MOST_LANES] for lane in _of_call(record, action, end)]
+    lanes = [lane for action in record.actions[:MOST_LANES] for lane in _of_call(record, action, end, now)]
     lanes += [*_planned(record), *_people(events, (end - run.opened_at) / 6)]
     return waterfall.draw(
         lanes or [Lane("No calls yet")],
         start=run.opened_at,
         end=max(end, run.opened_at + timedelta(seconds=1)),
-        label=_label(record, end),
+        label=_label(record, end, now),
         fired_at=stopped_at,
         fired=(run.reason_code or "").replace("_", " "),
     )
 
 
-def _label(record: Record, end: datetime) -> str:
+def _label(record: Record, end: datetime, now: datetime) -> str:
     calls = words.plural(len(record.actions), "call")
-    return f"The run from {words.clock(record.run.opened_at)} to {words.clock(end)}: {calls}."
+    return f"The run from {words.moment(record.run.opened_at, now)} to {words.moment(end, now)}: {calls}."
 
 
-def _of_call(record: Record, action: Action, end: datetime) -> list[Lane]:
+def _of_call(record: Record, action: Action, end: datetime, now: datetime) -> list[Lane]:
     tries = record.tries(action)
     stretches = [_sent(one, end) for one in tries]
     if tries and action.settled_at is None and answer_of(action) == "unknown":
@@ -52,7 +52,7 @@ def _of_call(record: Record, action: Action, end: datetime) -> list[Lane]:
                     since,
                     None if record.run.ended_at is None else end,
                     "unk",
-                    _unknown_words(record, action, since),
+                    _unknown_words(record, action, since, now),
                     True,
                 )
             )
@@ -62,7 +62,7 @@ def _of_call(record: Record, action: Action, end: datetime) -> list[Lane]:
     waits = [_wait(before, after) for before, after in pairwise(tries) if before.ended_at]
     if tries and action.state in ("refused_transient", "absent_final") and action.settled_at is None:
         since = tries[-1].ended_at or tries[-1].dispatched_at
-        waits.append(Stretch(since, record.run.ended_at, "idle", next_try(record, action, end), True))
+        waits.append(Stretch(since, record.run.ended_at, "idle", next_try(record, action, now), True))
     if waits:
         lanes.append(Lane("wait", waits))
     looked = [Stretch(fact.started_at, fact.recorded_at, "idle", _found(fact))
@@ -70,10 +70,11 @@ def _of_call(record: Record, action: Action, end: datetime) -> list[Lane]:
     return [*lanes, Lane("Look-up", looked)] if looked else lanes
 
 
-def _unknown_words(record: Record, action: Action, since: datetime) -> str:
+def _unknown_words(record: Record, action: Action, since: datetime, now: datetime) -> str:
     tool = record.tool(action)
     final_at = bounds.final_from(tool, since) if tool else None
-    return f"outcome unknown, a look-up is final from {words.clock(final_at)}" if final_at else "outcome unknown"
+    final = f", a look-up is final from {words.moment(final_at, now)}" if final_at else ""
+    return f"outcome unknown{final}"
 
 
 def _sent(attempt: Attempt, end: datetime) -> Stretch:

@@ -25,7 +25,7 @@ def of(panel: Panel, record: Record) -> Flash | None:
     if panel.task.resolved_at is not None:
         return Flash(looks.NOTICE["verified" if _by_proof(panel) else "info"], f"Resolved: {panel.task.resolution}",
                      "Recorded", at=panel.task.resolved_at)  # fmt: skip
-    waits = rest.of(record, panel.task.action)
+    waits = rest.of(record, panel.task.action, panel.situation.now)
     if waits is not None:
         return waits
     last = next(

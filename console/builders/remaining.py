@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from console import looks
 from console.builders import words
 from console.builders.ledger import effect_words, look_of
@@ -12,9 +14,9 @@ from runs.models import Action
 from runs.states import RUN_OPEN
 
 
-def rows(record: Record) -> list[RemainingRow]:
+def rows(record: Record, now: datetime) -> list[RemainingRow]:
     """Empty once the run has ended and every write is settled."""
-    opens = [(action.step, _look(action), _words(action)) for action in record.unsettled]
+    opens = [(action.step, _look(action), _words(action, now)) for action in record.unsettled]
     planned = []
     if record.run.state in RUN_OPEN and record.run.goal == "forward":
         waits = f"; waits for `{record.unsettled[0].step}`" if record.unsettled else ""
@@ -38,7 +40,7 @@ def _look(action: Action) -> looks.Look:
     return looks.EFFECT["settle_first"] if answer_of(action) == "unknown" else look_of(action)
 
 
-def _words(action: Action) -> str:
+def _words(action: Action, now: datetime) -> str:
     if answer_of(action) == "unknown":
         return "Prove it once, or prove that it did not happen"
     if answer_of(action) == "conflict":
@@ -49,5 +51,5 @@ def _words(action: Action) -> str:
         field = f"`{action.error_field}`" if action.error_field else "what was asked for"
         return f"The requester changes {field}; nothing happened so far"
     if action.due_at is not None and action.state in ("refused_transient", "absent_final"):
-        return f"The same call again from {words.clock(action.due_at)}"
+        return f"The same call again from {words.moment(action.due_at, now)}"
     return "A person decides how it goes on"

@@ -59,6 +59,7 @@ def row(visit: Visit, run: Run) -> RunRow:
     """One run. `proven`, `undone`, `doubtful` and `changed_at` were annotated."""
     proven: int = run.proven or 0  # type: ignore[attr-defined]
     undone: int = run.undone or 0  # type: ignore[attr-defined]
+    partly: int = run.partly or 0  # type: ignore[attr-defined]
     doubtful: int = run.doubtful or 0  # type: ignore[attr-defined]
     changed_at: datetime | None = run.changed_at  # type: ignore[attr-defined]
     return RunRow(
@@ -68,7 +69,7 @@ def row(visit: Visit, run: Run) -> RunRow:
         tenant=visit.named(run.tenant_id),
         workflow=str(run.workflow),
         state=look_of_run(run),
-        effects=words.effects(proven, undone) if proven or undone else "" if doubtful else "none",
+        effects=words.effects(proven, undone, partly) if proven or undone else "" if doubtful else "none",
         unknown=f"{doubtful} unknown" if doubtful else "",
         started_at=run.opened_at,
         changed_at=changed_at or run.opened_at,
@@ -83,6 +84,7 @@ def _shown(rows: QuerySet[Run]) -> QuerySet[Run]:
     happened = Event.objects.filter(run=OuterRef("pk")).order_by(*Event.NEWEST_FIRST).values("at")[:1]
     return rows.select_related("workflow").annotate(
         proven=_count(effects.filter(STANDING)),
+        partly=_count(effects.filter(STANDING, compensated_by__isnull=False)),
         undone=_count(effects.filter(compensated_by__isnull=False, residual="")),
         doubtful=_count(unknown.annotate(answer=of_action()).filter(answer="unknown")),
         changed_at=Subquery(happened),

@@ -104,7 +104,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         warnings=evidence.warnings(past, seen.action, _demotion(seen)),
         conflicts=evidence.conflicts(record, seen.action),
         worlds=worlds.card(seen.panel.case, record) if seen.panel.case else None,
-        remaining=remaining.rows(record),
+        remaining=remaining.rows(record, visit.now),
         remaining_note=remaining.note(record),
         remaining_none=remaining.none(undoing),
         sla=_sla(task, visit.now),
@@ -118,7 +118,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         history_url=reverse("run", args=[run.pk]) + "#events",
         comments=_comments(task),
         comment_verb=verbs.comment_verb(seen.panel),
-        facts_text=_facts_text(seen, facts),
+        facts_text=_facts_text(seen, facts, visit.now),
         previous_url=place.before,
         next_url=place.after,
         operation=operation_of(seen.panel, record),
@@ -272,11 +272,13 @@ def _comments(task: HumanTask) -> list[Comment]:
     return [Comment(one.by.name, one.at, *words.split(one.text, history.MOST_SHOWN * 2)) for one in rows]
 
 
-def _facts_text(seen: Seen, facts: list[EvidenceRow]) -> str:
+def _facts_text(seen: Seen, facts: list[EvidenceRow], now: datetime) -> str:
     """The facts as plain text, for a ticket or a chat; the agent's claim is left out, for it is none."""
     task = seen.task
     lines = [f"{words.number(task.number)} {words.title(task.run.intent)}", f"Run {task.run_id}"]
     if seen.action:
         lines.append(f"{seen.action.tool} {words.amount(seen.action.value_minor, seen.action.currency)}".strip())
-    lines += [f"- {fact.fact} ({fact.strength_words}, {words.clock(fact.at)})" for fact in facts if not fact.claim]
+    lines += [
+        f"- {fact.fact} ({fact.strength_words}, {words.moment(fact.at, now)})" for fact in facts if not fact.claim
+    ]
     return "\n".join(lines).replace("`", "")

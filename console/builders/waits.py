@@ -35,6 +35,8 @@ def sentence(record: Record, action: Action, now: datetime) -> str:
         return f"{call}: the circuit of what it calls, asked again at {words.moment(due_at, now)}."
     if action.state in _REFUSED or course.goes_again_unsettled(action):
         return f"{call}: {next_try(record, action, now)}."
+    if action.state == "proposed" and _by_worker(record, action):
+        return f"{call}: the worker, to send it."
     if action.state == "permitted":
         tries = record.tries(action)
         until = f", due by {words.moment(tries[-1].lease_until, now)}" if tries else ""
@@ -58,13 +60,16 @@ def sentence(record: Record, action: Action, now: datetime) -> str:
 def next_try(record: Record, action: Action, now: datetime) -> str:
     """When the same call may go out again, and whose wish that is."""
     if action.due_at is None or action.due_at <= now:
-        tool = record.tool(action)
-        who = "the worker" if tool is not None and orders.sent_by_worker(action, tool) else "the agent"
-        return f"{who}, to send it again"
+        return f"{'the worker' if _by_worker(record, action) else 'the agent'}, to send it again"
     tries = record.tries(action)
     asked = tries[-1].retry_after_seconds if tries else None
     why = f" (the provider asked for {words.lasting(asked)})" if asked else ""
     return f"next try not before {words.moment(action.due_at, now)}{why}"
+
+
+def _by_worker(record: Record, action: Action) -> bool:
+    tool = record.tool(action)
+    return tool is not None and orders.sent_by_worker(action, tool)
 
 
 def _final(record: Record, action: Action, now: datetime) -> str:

@@ -91,6 +91,17 @@ class Plan:
         return f"{left} {first}".strip()
 
     @property
+    def stop_in_words(self) -> str:
+        """Where it comes to a stand before it is through, in a sentence; empty where every line can be undone."""
+        stuck = next((number for number, line in enumerate(self.lines) if line.obstacle), None)
+        if stuck is None:
+            return ""
+        before = f"after {_undos(stuck)}" if stuck else "before anything is undone"
+        after = sum(not line.obstacle for line in self.lines[stuck + 1 :])
+        rest = f"; then {_undos(after)} more can be begun" if after else ""
+        return f"It stops at {self.lines[stuck].step}, {before}: two people have to accept what stays first{rest}."
+
+    @property
     def approval_reason(self) -> str:
         """Why a second person has to agree, in a sentence; empty where nobody has to."""
         wanting = [line.undo for line in self._possible if line.needs_approval]
@@ -129,6 +140,10 @@ def residual_of(promise: Compensate, amount_minor: int | None, result: Any) -> R
     if not 0 <= came_back <= amount_minor:  # no answer to what came back: it would leave more than there was
         return Residual("untold", None)
     return Residual("part", amount_minor - came_back) if came_back < amount_minor else None
+
+
+def _undos(count: int) -> str:
+    return "1 undo" if count == 1 else f"{count} undos"
 
 
 def _added(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:

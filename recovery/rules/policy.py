@@ -19,9 +19,19 @@ RECOMMENDABLE = ("reconcile", "retry", "resume", "request_input")
 def verbs(at: Situation) -> tuple[Verb, ...]:
     """The verbs of a task in their fixed order, at most one of them recommended."""
     made = [rule(at) for rule in ACTING.values()]
-    best = next((verb.name for verb in made if verb.allowed and verb.name in RECOMMENDABLE), None)
+    best = next((verb.name for verb in made if verb.allowed and _is_advice(at, verb.name)), None)
     marked = [verb.as_recommended() if verb.name == best else verb for verb in made]
     return (*marked, *(rule(at) for rule in desk.VERBS.values()))
+
+
+def _is_advice(at: Situation, name: str) -> bool:
+    """An undo that was refused for good may be ordered anew, and nothing says that it would go better."""
+    return name in RECOMMENDABLE and not (name == "resume" and _undo_refused(at))
+
+
+def _undo_refused(at: Situation) -> bool:
+    refused = at.evidence is not None and at.evidence.observation in ("permanent_reject", "policy_denied")
+    return at.rolling_back and refused
 
 
 def shown(at: Situation) -> tuple[Verb, ...]:
@@ -153,7 +163,7 @@ def _resume(at: Situation) -> Verb:
     if at.outside:
         return blocked("resume", "run", "no agent works on this: it was found in another system.")
     if at.rolling_back and at.undo_again and not at.attested:
-        return allowed("resume", "I15", _again_sentence(at.undo_again))
+        return allowed("resume", "I15", _again_sentence(at))
     if at.rolling_back:
         return blocked("resume", "run", "the run is being undone; it does not go on forward.")
     if at.open_calls == 1 and at.evidence is not None and not at.settled and surely_nothing(at.evidence):
@@ -165,9 +175,13 @@ def _resume(at: Situation) -> Verb:
     return allowed("resume", "I5", "Every call is settled; the agent may go on from the last proven state.")
 
 
-def _again_sentence(left: int) -> str:
+def _again_sentence(at: Situation) -> str:
+    left = at.undo_again
     more = f", and then the other {left - 1}" if left > 1 else ""
-    return f"It is proven that this undo did nothing. It is ordered anew{more}; what is undone is not repeated."
+    anew = f"It is ordered anew{more}; what is undone is not repeated."
+    if _undo_refused(at):
+        return f"This undo was refused for good: it will be again, unless something changed there. {anew}"
+    return f"It is proven that this undo did nothing. {anew}"
 
 
 def _cancel(at: Situation) -> Verb:

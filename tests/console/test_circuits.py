@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 
 from runs import wall
 from runs.models import Circuit, Event
+from runs.querysets import read_clock
 from tests import factories
 from tests.console.conftest import House
 from tests.console.desk import said
@@ -121,6 +123,18 @@ def test_F115_the_task_says_that_its_look_up_waits_for_the_circuit(house: House,
     page = said(sign_in("alice").get(f"/tasks/{case.task().pk}/"))
     assert "The look-up waits for the circuit." in page
     assert "The provider asked for a pause. A person holds it open. The clock of this task runs on." in page
+
+
+def test_a_trial_of_another_day_is_said_with_its_date(house: House, sign_in: SignIn) -> None:
+    case, tomorrow = factories.unknown_credit(house.agent), read_clock() + timedelta(days=1)
+    omar = sign_in("omar")
+    omar.post("/circuits/hold/", FORM)
+    [held] = circuits(house)
+    omar.post(f"/circuits/{held.pk}/release/", {"release_reason": "It is over."})
+    with wall.within(house.nordlicht.pk):
+        Circuit.objects.filter(pk=held.pk).update(until=tomorrow)
+    page = said(sign_in("alice").get(f"/tasks/{case.task().pk}/"))
+    assert f"A trial is made from {tomorrow:%Y-%m-%d %H:%M:%S} UTC on." in page
 
 
 def test_a_run_says_that_its_call_waits_for_the_circuit(house: House, sign_in: SignIn) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from tests.console.conftest import House
 from tests.console.desk import address, decided, press, said, sheet
 from tests.console.test_task import plain, text
 from tests.factories import Case, finish, propose, reply, report, timed_out
-from tests.failures.outside import REFUSED, Sends, script_sends, stand_manifest
+from tests.failures.outside import LOST, REFUSED, Sends, script_sends, stand_manifest
 from tests.recovery.stories import look
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +52,56 @@ def test_the_sheet_shows_the_plan_before_anything_is_ordered(booked: Case, sends
     assert "50.00 EUR, costs 2.50 EUR" in page
     assert "Nobody. This workflow declares no threshold" in page
     assert (sends.sent, booked.run.goal) == ([], "forward")
+
+
+@pytest.mark.parametrize(
+    ("stuck", "said_of_it"),
+    [
+        ("pay", "It stops at pay, before anything is undone: two people have to accept what stays first; "
+                "then 1 undo more can be begun."),
+        ("reserve", "It stops at reserve, after 1 undo: two people have to accept what stays first."),
+    ],
+)  # fmt: skip
+def test_the_sheet_says_where_its_plan_stops(house: House, sign_in: SignIn, stuck: str, said_of_it: str) -> None:
+    made = stand_manifest(required_effects=["furnish"])
+    next(tool for tool in made["tools"] if tool["name"] == stuck)["compensate"] = None
+    factories.register(house.agent, made)
+    case = factories.open_run(house.agent, scope={})
+    for tool, (asked, answer) in RESULTS.items():
+        report(case, propose(case, tool, asked), reply(answer, status=201), tool=tool)
+    finish(case)
+    assert said_of_it in said(sign_in("omar").get(address(case, "compensate")))
+
+
+def test_a_plan_that_nothing_stops_says_of_no_stop(booked: Case, sign_in: SignIn) -> None:
+    assert "It stops at" not in said(sign_in("omar").get(address(booked, "compensate")))
+
+
+def test_an_undo_that_was_refused_for_good_is_not_recommended_again(
+    booked: Case, sends: Sends, sign_in: SignIn
+) -> None:
+    omar = sign_in("omar")
+    sends.say(REFUSED)
+    press(omar, booked, "compensate")
+    look(booked)
+    page = said(omar.get(address(booked)))
+    assert "Recommended" not in page
+    assert "was refused for good: it will be again, unless something changed there" in page
+
+
+def test_what_a_keyed_undo_waits_for_is_another_try_of_the_worker(
+    booked: Case, sends: Sends, sign_in: SignIn
+) -> None:
+    omar = sign_in("omar")
+    sends.say(LOST)
+    press(omar, booked, "compensate")
+    assert "pay:undo : the worker, to send it." in plain(text(omar, f"/runs/{booked.run_id}/"))
+    look(booked)
+    shown = plain(text(omar, f"/runs/{booked.run_id}/"))
+    assert re.search(r"pay:undo : next try not before [\d:]{8} UTC\.", shown)
+    with wall.within(booked.tenant.pk):
+        booked.run.actions.filter(role="undo").update(due_at=read_clock())
+    assert "pay:undo : the worker, to send it again." in plain(text(omar, f"/runs/{booked.run_id}/"))
 
 
 def test_a_moment_of_another_day_is_said_with_its_date(booked: Case, sign_in: SignIn) -> None:
@@ -126,7 +177,7 @@ def test_F142_a_rest_is_shown_and_a_partly_compensated_run_is_never_green(
     assert "Rolled back<" not in html
     assert "accepted" in plain(html)
     assert "Partly compensated" in plain(text(omar, "/runs/"))
-    assert "1 standing, 1 undone" in plain(text(omar, "/runs/"))
+    assert "0 standing, 1 undone in part, 1 undone" in plain(text(omar, "/runs/"))
 
 
 def test_a_run_that_goes_forward_shows_no_plan(booked: Case, sign_in: SignIn) -> None:

@@ -6,7 +6,7 @@ from runs import ddl
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runs", "0009_residuals")]
+    dependencies = [("runs", "0011_event_order")]
     operations = [
         migrations.RunSQL(
             f"GRANT DELETE ON runs_circuitslot TO {ddl.APP_ROLE};",

@@ -54,10 +54,8 @@ def ask_about_kept_effect(step: Step) -> None:
     Where its outcome had been unknown it pages: somebody was told that the run is over.
     """
     was_unknown = step.action.tries.exclude(observed="ok_valid").exists()
-    escalation.open_task(
-        step.run, "cancelled_with_effects", action=step.action, actor=step.actor, kind="effect_after_cancel",
-        page="An effect stands after the cancel whose outcome had been unknown." if was_unknown else None,
-    )  # fmt: skip
+    page = "An effect stands after the cancel whose outcome had been unknown." if was_unknown else None
+    escalation.ask_about_kept(step.run, step.action, step.actor, page=page)
 
 
 def _taken_apart(step: Step) -> bool:

@@ -9,7 +9,7 @@ from steadyhand.contract import OUTCOME_OF
 from recovery import escalation, rollback, undos
 from recovery.endings import conclude
 from recovery.rules import messages
-from runs import gathering, record
+from runs import definitions, gathering, record
 from runs.models import STANDING, Action, Run
 from runs.record import Actor
 from runs.states import RUN_OPEN
@@ -150,14 +150,18 @@ def _words(action: Action | None, reason: str | None) -> dict[str, Any]:
 
 
 def _close_known_parts(run: Run, actor: Actor) -> None:
-    """Of a batch whose every item has its end nothing is in question: in a cancelled run nobody is asked about it."""
+    """Of a batch whose every item has its end nothing is in question: in a cancelled run nobody is asked about it,
+    unless what is done of it could be taken back (7b)."""
     held = run.actions.filter(state="held", role="call", evidence__verdict="partial_final").distinct()
     for batch in held:
         items = batch.parts.filter(role="item")
         if not items.exists() or items.filter(settled_at__isnull=True).exists():
             continue
         record.move_action(batch, "partial_final", actor, run=run, kind="partial", due_at=None)
-        escalation.resolve_tasks(run, action=batch, actor=actor, resolution="Every item of the call has its end.")
+        if definitions.of_run(run).tools[batch.tool].compensate is not None:
+            escalation.ask_about_kept(run, batch, actor)
+        else:
+            escalation.resolve_tasks(run, action=batch, actor=actor, resolution="Every item of the call has its end.")
 
 
 def _cancelled_reason(run: Run) -> str:

@@ -43,6 +43,8 @@ KIND_OF = {
 
 
 CONTRADICTED = ("conflicting_evidence", "duplicate_effect")
+UNCONFIRMED = "postcondition_unproven"
+"""What is asked of a settled call whose later count nobody answered (F042)."""
 _COUNT_TASKS = "UPDATE runs_tenant SET tasks_opened = tasks_opened + %s WHERE id = %s RETURNING tasks_opened"
 
 
@@ -69,12 +71,30 @@ def open_task(
     return task
 
 
+def ask_about_kept(run: Run, action: Action, actor: Actor, *, page: str | None = None) -> None:
+    """Ask about an effect that stands in a cancelled run and could be taken back (7b)."""
+    reason, kind = "cancelled_with_effects", "effect_after_cancel"
+    open_task(run, reason, action=action, actor=actor, kind=kind, page=page)
+
+
 def resolve_tasks(run: Run, *, action: Action | None, actor: Actor, resolution: str) -> int:
     """Close what the evidence has answered: the tasks of this action (or all of the run's); returns how many."""
     tasks = [task for task in _open_tasks(run) if action is None or task.action_id == action.pk]
     for task in tasks:
         close(task, actor=actor, resolution=resolution)
     return len(tasks)
+
+
+def open_about(run: Run, action: Action | None) -> HumanTask | None:
+    """The open task of this call, or of the run itself."""
+    about = action.pk if action else None
+    return next((task for task in _open_tasks(run) if task.action_id == about), None)
+
+
+def unconfirmed(run: Run, action: Action) -> HumanTask | None:
+    """The open question of a later count that nobody answered."""
+    task = open_about(run, action)
+    return task if task is not None and task.reason_code == UNCONFIRMED else None
 
 
 def close(task: HumanTask, *, actor: Actor, resolution: str) -> None:
@@ -118,7 +138,7 @@ def _open(run: Run) -> TenantQuerySet[HumanTask]:
 
 def _existing(run: Run, action: Action | None, kind: str) -> HumanTask | None:
     """A refused credential is one question to its owner, however many calls it stops."""
-    own = next((task for task in _open_tasks(run) if task.action_id == (action.pk if action else None)), None)
+    own = open_about(run, action)
     if own is not None or action is None or kind != "access_request":
         return own
     return _open(run).filter(kind=kind, owner_team=_owner(run, action, kind)).first()

@@ -16,6 +16,7 @@ from django.db.models import Q
 from recovery import case as cases
 from recovery import giving_up, letters, permissions, planning, questions, statements
 from recovery.case import Case
+from recovery.escalation import UNCONFIRMED
 from recovery.giving_up import Question
 from recovery.models import DeadLetter, Decision, HumanTask
 from recovery.rules import assembly, policy, scope
@@ -146,6 +147,7 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "awaiting_approval": action is not None and action.state == "awaiting_approval",
         "in_flight": action is not None and action.state == "permitted",
         "held": action is not None and action.state == "held",
+        "unconfirmed": task.reason_code == UNCONFIRMED and action is not None and action.state == "succeeded",
         **_question(task, action),
         "sent_write": action is not None and action.effect == "write" and action.attempts > 0,
         "tool": task.tool or "the run",

@@ -14,7 +14,7 @@ SHORT = 8
 MOST_SHOWN = 240
 TRANSITIONS, EVIDENCE, PEOPLE = "transitions", "evidence", "people"
 _EVIDENCE_KINDS = ("look_started", "outcome_unknown", "late_look", "late_report", "lease_expired", "bound_violated",
-                   "contradicted", "undone_outside")  # fmt: skip
+                   "contradicted", "undone_outside", "recount_started", "recounted", "recount_given_up")  # fmt: skip
 _QUIET = ("rule", "timer")
 
 _WORDS = {
@@ -30,6 +30,9 @@ _WORDS = {
     "held": "`{step}` held for a person",
     "void": "`{step}`: nothing happened",
     "look_started": "Look-up of `{step}` began",
+    "recount_started": "A later count of `{step}` began",
+    "recounted": "A later count of `{step}` came back",
+    "recount_given_up": "Nobody could confirm `{step}`",
     "late_look": "A look-up answered after its lease",
     "lease_expired": "`{step}`: no report before the lease ended",
     "task_opened": "Task opened",

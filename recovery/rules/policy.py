@@ -96,10 +96,12 @@ def _reconcile(at: Situation) -> Verb:
     bar = barred(at, "reconcile")
     if bar is not None:
         return bar
-    if at.evidence is None or at.settled:
+    if at.evidence is None or (at.settled and not at.unconfirmed):
         return blocked("reconcile", "settled", "no call is open, so there is nothing to look up.")
     if at.check_under_way:
         return blocked("reconcile", "look", "a check is under way; its answer appears here.")
+    if at.unconfirmed:
+        return allowed("reconcile", "F029", _look_sentence(at))
     if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
         return blocked("reconcile", "bound", f"the last look-up is kept for {moment(at.final_from, at.now)}.")
     answer = decide(at.evidence._replace(looks="due" if at.evidence.looks == "later" else at.evidence.looks))

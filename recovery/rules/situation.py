@@ -60,7 +60,8 @@ class Ceiling:
 class Situation:
     """All that bears on the question. `evidence` is None for a task about the run itself.
 
-    in_flight, held    whether the call is out, or stands still until somebody acts.
+    in_flight, held    whether the call is out, or stands still until somebody acts; `unconfirmed` whether it is
+                    settled and nobody answered its later count.
     decided         who approved or rejected the call already; `requester` whether this person asked for the run,
                     `approve_until` when the wait for an approval ends.
     attested        what waits for a second person's word, said or asked for by `asked_verb`; `attester` whether it is
@@ -102,6 +103,7 @@ class Situation:
     now: datetime
     in_flight: bool = False
     held: bool = False
+    unconfirmed: bool = False
     decided: str = ""
     requester: bool = False
     approve_until: datetime | None = None

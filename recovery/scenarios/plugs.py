@@ -89,8 +89,8 @@ def due_times(tenant_id: uuid.UUID, *, people_answer: bool, asked: Collection[st
 
     `people_answer`: the file names no deadline, so what it leaves open for somebody to say, a person or a provider's
     message, is still open at its end.
-    `asked`: the steps that the file still holds look-ups for. A later count of a settled effect that nobody answers
-    changes nothing (ruling 12), so the clock is not moved for it.
+    `asked`: the steps that the file still holds look-ups for. What the file does not say of a settled effect is not
+    counted later, so the clock is not moved for it.
     """
     asks = Q(state="awaiting_approval") | Q(state="held", reason_code="user_input_required")
     awaited = Q(state="processing", due_at__gte=F("run__elapses_at"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from steadyhand.manifest import Tool
 
@@ -10,11 +10,11 @@ from recovery import callbacks, settle
 from recovery import case as cases
 from recovery.case import Case
 from recovery.connectors.base import Finding
-from recovery.rules import assembly, backoff, bounds
+from recovery.rules import assembly, bounds
+from recovery.work import recounts
 from runs import definitions, gathering, record, redact, vault
 from runs.definitions import Definition
 from runs.models import Action, Run
-from runs.querysets import read_clock
 from runs.record import Actor
 
 STRENGTH = {
@@ -63,7 +63,7 @@ def prove(
         started_at=started_at,
     )
     if action.state == "succeeded" and ours and current:
-        return _recounted(run, action, finding, tool=tool, actor=actor)
+        return recounts.conclude(run, action, verdict=verdict, fact=finding.fact, actor=actor)
     if not (ours and current) or action.settled_at is not None:
         settle.ask_if_contradicted(run, action, actor)
         record.write_event(run, "late_look", actor, action=action, reason=finding.fact, data={"verdict": verdict})
@@ -84,19 +84,3 @@ def _sealed(definition: Definition, finding: Finding) -> bytes | None:
     """The record that was found; a poll that proves the end without one leaves what the accepted reply said."""
     found = finding.verdict in ("present", "undone") and finding.record is not None
     return vault.seal(definition.keys, finding.record) if found else None
-
-
-def _recounted(run: Run, action: Action, finding: Finding, *, tool: Tool, actor: Actor) -> None:
-    """A later count of a believed effect: it stands, it is contradicted and a person is asked, or it is tried again.
-
-    The call stays settled and its run's outcome stays what it was; what is wrong becomes a task (ruling 5, F029).
-    """
-    record.write_event(run, "recounted", actor, action=action, reason=finding.fact, data={"verdict": finding.verdict})
-    settle.ask_if_contradicted(run, action, actor)
-    if run.goal == "rollback":
-        return settle.refresh_run(run, actor)
-    unanswered = finding.verdict in ("probe_failed", "processing")
-    if unanswered and tool.reconcile is not None and action.looks <= tool.reconcile.max_looks:
-        again_at = read_clock() + timedelta(seconds=backoff.CAP_SECONDS)
-        gathering.change(action, {}, {"due_at": again_at})
-    return None

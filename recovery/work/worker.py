@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from steadyhand.manifest import Connector
 
 from recovery import case as cases
-from recovery import circuits, crashpoints, permissions, settle
+from recovery import circuits, crashpoints, escalation, permissions, settle
 from recovery.case import Case
 from recovery.circuits import Entry
 from recovery.connectors import health, kinds, polls
@@ -21,7 +21,7 @@ from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
 from recovery.rules import assembly, circuit
 from recovery.rules.decide import Action as Answer
-from recovery.work import outside, polling, sending, verify
+from recovery.work import outside, polling, recounts, sending, verify
 from recovery.work.sending import Errand
 from runs import definitions, gathering, record, vault, wall
 from runs.models import Action, Run
@@ -119,6 +119,8 @@ def start(decision: Decision, run: Run, action: Action, *, rounds: int = 1) -> T
     refusal = _no_longer(decision, run, action)
     if refusal is not None:
         _refuse(decision, run, action, refusal)
+        if decision.fence >= MOST_TAKES and action.state == "succeeded":
+            recounts.unanswered(run, action, TIMER)  # what cannot even be asked has not been answered
         return None
     lease_until = _lease(decision, case, rounds)
     entry = _enter(decision, case, lease_until)
@@ -201,7 +203,7 @@ def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
         return f"{MOST_TAKES} workers were lost over it."
     if decision.verb == "trial":
         return None if cases.read(run, action).waits_for_circuit else "Nothing waits for this trial any more."
-    if action.state == "succeeded" and decision.by is None:
+    if action.state == "succeeded" and (decision.by is None or escalation.unconfirmed(run, action) is not None):
         return None  # a later count of what was believed on less than a final look
     if action.settled_at is not None:
         return "The call was settled meanwhile."

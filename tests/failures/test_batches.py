@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
-from steadyhand.contract import Rollback
+from steadyhand.contract import Cancel, Rollback
 
 from recovery import intake
 from runs import wall
-from runs.models import Action
+from runs.models import Action, Person
 from tests.factories import Agent, Case, finish, open_run, propose, register, reply, report
 from tests.failures.outside import script_sends
 from tests.recovery.invariants import broken
-from tests.recovery.stories import effects, evidence, look, open_tasks, standing, tasks
+from tests.recovery.stories import effects, evidence, look, open_tasks, press, standing, tasks
 
 ITEMS = [{"sku": f"S{number}", "price": 100 * number} for number in range(1, 6)]
 DONE: dict[str, Any] = {"state": "done"}
@@ -119,14 +119,45 @@ def test_F049_an_unknown_item_does_not_speak_for_the_run_beside_its_batch(agent:
     assert broken(agent.tenant.pk) == {}
 
 
+def cancel_in_flight(case: Case) -> None:
+    """The run is cancelled while the batch is out; then its reply says that three of five items are done."""
+    permit = send(case)
+    intake.cancel(case.agent.who, case.run_id, Cancel(reason="Enough."), request_id="t")
+    report(case, permit, answered(DONE, CLOSED, DONE, CLOSED, DONE), tool="set_prices")
+    assert standing(case) == ("cancelled", "cancelled", "cancelled_with_effects")
+
+
+def test_F049_F135_a_part_that_could_be_taken_back_is_asked_about_after_the_cancel(
+    agent: Agent, omar: Person
+) -> None:
+    register(agent, undoable())
+    case = open_run(agent, scope={})
+    cancel_in_flight(case)
+    assert open_tasks(case) == [("effect_after_cancel", "cancelled_with_effects")]
+    press("waive", case, omar, reason="They are to stay.")
+    assert open_tasks(case) == []
+    assert whole(case).state == "partial_final"
+
+
+def test_F049_F135_a_part_that_nobody_can_take_back_is_no_question_after_the_cancel(case: Case) -> None:
+    cancel_in_flight(case)
+    assert (open_tasks(case), whole(case).state) == ([], "partial_final")
+    assert parts(case)["prices:S2"] == "refused_permanent"
+
+
+def undoable() -> dict[str, Any]:
+    """The same, with an undo for each item that the worker can send."""
+    undo = {"name": "restore_price", "effect": "write", "send": {"connector": "shop", "path": "/restore"}}
+    made = manifest(compensate={"tool": "restore_price", "arguments": {"sku": "sku"}})
+    made["tools"].append(undo)
+    return made | {"connectors": {"shop": {"kind": "http", "base_url": "http://127.0.0.1:9"}}}
+
+
 def test_F049_a_rollback_takes_each_item_back_and_then_the_batch_is_over(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sends = script_sends(monkeypatch)
-    undo = {"name": "restore_price", "effect": "write", "send": {"connector": "shop", "path": "/restore"}}
-    made = manifest(compensate={"tool": "restore_price", "arguments": {"sku": "sku"}})
-    made["tools"].append(undo)
-    register(agent, made | {"connectors": {"shop": {"kind": "http", "base_url": "http://127.0.0.1:9"}}})
+    register(agent, undoable())
     case = open_run(agent, scope={})
     report(case, send(case), answered(DONE, CLOSED, DONE, CLOSED, CLOSED), tool="set_prices")
     sends.say(reply({"restored": True}))

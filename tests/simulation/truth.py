@@ -257,7 +257,18 @@ class Truth:
         if state == "compensated" and standing:
             raise Broken("I15", f"{row['tool']} is said to be taken back and stands")
         if state in OPEN_END and row["settled_at"] is None and not row["due_at"]:
-            raise Broken("I2", f"{row['tool']} rests in {state} and nobody was asked")
+            self._parts(row, [item for line in standing for item in line.items])
+
+    def _parts(self, row: Any, done: list[str]) -> None:
+        """I2, I4: a call whose run is over may rest with nobody asked only if each of its items has its end, and the
+        ledger says so too: then nothing of it is in question."""
+        items = [one for one in self.memory.rows(Action) if one["parent_id"] == row["id"] and one["role"] == "item"]
+        ended = bool(items) and all(one["settled_at"] is not None for one in items)
+        if not ended or self.memory.tables[Run][row["run_id"]]["state"] in RUN_OPEN:
+            raise Broken("I2", f"{row['tool']} rests in {row['state']} and nobody was asked")
+        said = [one["step"].partition(":")[2] for one in items if one["state"] == "succeeded"]
+        if sorted(said) != sorted(done):
+            raise Broken("I4", f"of {row['tool']} {sorted(said)} are said to be done, the ledger has {sorted(done)}")
 
     def _known_undone(self, lines: list[Line]) -> bool:
         return all(line.undone_by for line in lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steadyhand.manifest import Batch
+from steadyhand.manifest import Batch, Tool
 from steadyhand.paths import dig
 
 from recovery.proposal import item_hash
@@ -89,12 +89,18 @@ def _new(run: Run, batch: Action, item: ItemResult, sent: Any, definition: Defin
         effect=batch.effect,
         turn=batch.turn,
         arguments_hash=hashed,
-        arguments=redact.redact(sent, sensitive=tool.sensitive_fields),
+        arguments=redact.redact(sent, sensitive=_sensitive(tool)),
         sealed_arguments=vault.seal(definition.keys, sent),
         currency=batch.currency,
         state=state,
         settled_at=read_clock() if state in ACTION_SETTLED else None,
     )
+
+
+def _sensitive(tool: Tool) -> list[str]:
+    """The declared paths as they stand inside of one item."""
+    above = f"{tool.batch.items}." if tool.batch else ""
+    return [path.removeprefix(above) for path in tool.sensitive_fields]
 
 
 def _write_part(run: Run, action: Action, found: Classified) -> None:

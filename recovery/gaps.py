@@ -12,11 +12,13 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Q
 from steadyhand.connector import Ask, Listed
 from steadyhand.contract import OpenRun
 from steadyhand.judging import Seen, fields_of
+from steadyhand.manifest import Tool
 
 from recovery import endings, escalation, settle
 from recovery.connectors import listing
@@ -111,9 +113,18 @@ def _admitted(connector: str, found: Iterable[Listed]) -> Admitted:
 
 def _may_be_from(connector: str, effect: Effect) -> bool:
     """Two systems may give the same id to different things: an effect of a tool that goes elsewhere admits none."""
-    tool = definitions.of_run(effect.run).tools[effect.action.tool]
+    return _goes_to(connector, definitions.of_run(effect.run).tools[effect.action.tool])
+
+
+def _goes_to(connector: str, tool: Tool) -> bool:
     declared = {part.connector for part in (tool.reconcile, tool.send) if part is not None}
     return not declared or connector in declared
+
+
+def _shown(one: Listed, tools: Iterable[Tool], connector: str) -> Any:
+    """What was listed, without what any tool that may have made it declares as sensitive (SEC-34)."""
+    hidden = [path for tool in tools if _goes_to(connector, tool) for path in tool.sensitive_fields]
+    return redact.redact(listing.plain(one), sensitive=hidden)
 
 
 def _doubtful(by_call: dict[uuid.UUID, list[Listed]]) -> list[uuid.UUID]:
@@ -164,7 +175,7 @@ def _keep(sweep: OutsideSweep, run: Run, action: Action, one: Listed, ids: list[
         source=sweep.connector,
         strength=STRENGTH,
         fact=f"The listing of {sweep.connector} holds {', '.join(ids[:10])} under our reference.",
-        raw=redact.redact(listing.plain(one)),
+        raw=_shown(one, definitions.of_run(run).tools.values(), sweep.connector),
         external_id=one.external_id,
         started_at=one.at,
     )
@@ -191,6 +202,7 @@ def _new(sweep: OutsideSweep, nobodys: dict[str, Listed]) -> list[Listed]:
 
 def _open_gap(sweep: OutsideSweep, one: Listed, actor: Actor) -> None:
     intent = f"{one.external_id} at {sweep.connector}: which call made it?"
+    definition = definitions.of_workflow(sweep.workflow, sweep.workflow.tenant)
     run = _outside_run(sweep.workflow, f"gap:{sweep.connector}:{one.external_id}"[:200], intent)
     _gap(sweep, one, run).save(force_insert=True)
     data = {"connector": sweep.connector, "external_id": one.external_id, "happened_at": one.at.isoformat()}
@@ -218,7 +230,7 @@ def _gap(sweep: OutsideSweep, one: Listed, run: Run) -> Gap:
     return Gap(
         tenant_id=sweep.tenant_id, connector=sweep.connector, external_id=one.external_id, run=run,
         reference=redact.clean_text(one.reference, 200), happened_at=one.at,
-        raw=redact.redact(listing.plain(one)),
+        raw=_shown(one, definition.tools.values(), sweep.connector),
     )  # fmt: skip
 
 

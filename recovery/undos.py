@@ -159,7 +159,7 @@ def write(run: Run, original: Action, undo: Undo, definition: Definition, actor:
         effect=undo.tool.effect,
         turn=run.turns,
         arguments_hash=hashed,
-        arguments=redact.redact(undo.arguments, sensitive=undo.tool.sensitive_fields),
+        arguments=redact.redact(undo.arguments, sensitive=_sensitive(undo.tool, definition.tools[original.tool])),
         sealed_arguments=vault.seal(definition.keys, json.loads(plain)),
         value_minor=undo.value_minor,
         currency=undo.currency,
@@ -171,6 +171,12 @@ def write(run: Run, original: Action, undo: Undo, definition: Definition, actor:
     record.write_event(run, "undo_planned", actor, action=action, to_state="proposed", data=data)
     record.move_action(original, "compensating", actor, run=run, kind="compensating")
     return action
+
+
+def _sensitive(tool: Tool, of: Tool) -> list[str]:
+    """What the undo declares, and its fields that are filled with what the call itself declares."""
+    filled = of.compensate.arguments.items() if of.compensate else ()
+    return tool.sensitive_fields + [name for name, path in filled if redact.is_hidden(path, of.sensitive_fields)]
 
 
 def _step_of(original: Action) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -136,9 +136,15 @@ def _cut(text: str, limit: int) -> str:
 
 def _field(name: str, item: Any, hidden: frozenset[str], path: str, levels: int) -> Any:
     here = f"{path}.{name}" if path else name
-    if name in hidden or here in hidden or (_is_telling(name) and item not in (None, "", [], {})):
+    if is_hidden(here, hidden) or (_is_telling(name) and item not in (None, "", [], {})):
         return item if isinstance(item, str) and _MARK.fullmatch(item) else f"[redacted {type(item).__name__}]"
     return _redacted(item, hidden, here, levels)
+
+
+def is_hidden(path: str, sensitive: Collection[str]) -> bool:
+    """Whether a value at this path is declared sensitive; what is declared also holds inside of whatever an answer
+    wraps its record in."""
+    return bool(sensitive) and any(path == one or path.endswith(f".{one}") for one in sensitive)
 
 
 def _is_telling(name: str) -> bool:

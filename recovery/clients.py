@@ -63,6 +63,13 @@ def authenticate(who: Credentials) -> AgentClient:
     return client
 
 
+def gone(client: AgentClient) -> str:
+    """Why a run of this client is gone on with by nobody, in words; empty while its token works."""
+    if client.revoked_at is None and client.expires_at > read_clock():
+        return ""
+    return f"the token of {client.name} {'was ended' if client.revoked_at else 'has run out'}"
+
+
 def claimed(who: Credentials) -> TenantQuerySet[AgentClient]:
     """The client behind the credentials, if they are good at this moment."""
     return AgentClient.objects.filter(

@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Q
 
 from recovery import case as cases
-from recovery import giving_up, letters, permissions, planning, questions, statements
+from recovery import clients, giving_up, letters, permissions, planning, questions, statements
 from recovery.case import Case
 from recovery.escalation import UNCONFIRMED
 from recovery.giving_up import Question
@@ -215,6 +215,7 @@ def _run(run: Run, task: HumanTask, case: Case | None, now: datetime) -> dict[st
         "run_state": run.state,
         "run_open": run.state in RUN_OPEN,
         "outside": run.origin == "outside",
+        "agent_gone": clients.gone(run.client) if run.state in RUN_OPEN and run.goal == "forward" else "",
         "open_calls": len(opens),
         "doubtful": sum(effect == "write" and tried > 0 and pk != sure for pk, effect, tried in opens),
         "undoable": _undoable(run),

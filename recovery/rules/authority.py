@@ -6,7 +6,7 @@ Pure. Each takes the situation and answers with the button: allowed, or blocked 
 from __future__ import annotations
 
 from recovery.rules.decide import Action, decide
-from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, moment, surely_nothing
+from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, moment, surely_nothing, unattended
 
 LETTER_OPEN = ("recorded", "in_review")
 LETTER_WORDS = {
@@ -111,7 +111,7 @@ def top_up(at: Situation) -> Verb:
     if at.topped_up:
         return blocked("top_up", "I8", f"this run was topped up once already ({at.topped_up.replace('_', ' ')}).")
     sentence = f"Raises the ceiling of {at.fired.limit:,} {at.fired.label} once, by at most {at.fired.most:,}."
-    return allowed("top_up", "I8", sentence)
+    return unattended(at, "top_up") or allowed("top_up", "I8", sentence)
 
 
 def replay(at: Situation) -> Verb:
@@ -127,6 +127,9 @@ def replay(at: Situation) -> Verb:
         return blocked("replay", answer.rule, "one more try would not be safe, or not be permitted, now.")
     if at.attested:
         return blocked("replay", "attest", f"{at.attested}; it waits for a second person.")
+    bar = unattended(at, "replay")
+    if bar is not None:
+        return bar
     sentence = "One more try of exactly this call, under its own identity"
     if replayed_by_two(at):
         return allowed("replay", answer.rule, f"{sentence}; above the threshold, once a second person agrees.")

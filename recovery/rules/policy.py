@@ -8,7 +8,17 @@ from __future__ import annotations
 from recovery.rules import authority, desk
 from recovery.rules.decide import Action, NextAction, decide
 from recovery.rules.evidence import Evidence
-from recovery.rules.situation import LABELS, Situation, Verb, allowed, barred, blocked, moment, surely_nothing
+from recovery.rules.situation import (
+    LABELS,
+    Situation,
+    Verb,
+    allowed,
+    barred,
+    blocked,
+    moment,
+    surely_nothing,
+    unattended,
+)
 
 __all__ = ["ACTING", "LABELS", "Situation", "Verb", "find", "retry_safe", "shown", "surely_nothing", "verbs"]
 
@@ -143,7 +153,7 @@ def _retry(at: Situation) -> Verb:
         return blocked("retry", rule, sentence[0].lower() + sentence[1:])
     if at.over_threshold:
         return blocked("retry", answer.rule, "the amount is above the threshold; a second person has to approve it.")
-    return allowed("retry", answer.rule, _retry_sentence(answer))
+    return unattended(at, "retry") or allowed("retry", answer.rule, _retry_sentence(answer))
 
 
 def _retry_sentence(answer: NextAction) -> str:
@@ -174,7 +184,8 @@ def _resume(at: Situation) -> Verb:
         return blocked("resume", "I5", "a call of this run is not settled; what follows would rest on a guess.")
     if at.ceiling is not None:
         return blocked("resume", "I8", f"a ceiling is reached: {at.ceiling.replace('_', ' ')}.")
-    return allowed("resume", "I5", "Every call is settled; the agent may go on from the last proven state.")
+    go_on = allowed("resume", "I5", "Every call is settled; the agent may go on from the last proven state.")
+    return unattended(at, "resume") or go_on
 
 
 def _again_sentence(at: Situation) -> str:

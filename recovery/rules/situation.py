@@ -76,6 +76,7 @@ class Situation:
                     nothing may, `rest_over` whether it is more than one person may accept.
     by_hand         whether the system of this call is one that no request reaches (connector kind manual).
     outside         whether the task is about what happened outside: no agent works on its run.
+    agent_gone      why no agent goes on with the run, in words; empty while one may.
     undoable        how many proven effects can be undone; `doubtful` how many other writes may have happened.
     snoozed_until   until when the task is put off. `twin`: the open task that asks about the same already.
     sent_write      whether the call of the task is a write that left.
@@ -125,6 +126,7 @@ class Situation:
     stopped: str = ""
     by_hand: bool = False
     outside: bool = False
+    agent_gone: str = ""
     snoozed_until: datetime | None = None
     twin: str = ""
     sent_write: bool = False
@@ -166,6 +168,13 @@ def barred(at: Situation, name: str) -> Verb | None:
         until = f" until {moment(at.held_until, at.now)}" if at.held_until else ""
         return blocked(name, "claim", f"{at.held_by} holds this task{until}.")
     return None
+
+
+def unattended(at: Situation, name: str) -> Verb | None:
+    """What stops every verb that only lets the run's agent go on: it is let in no more (SEC-17, I13)."""
+    if not at.agent_gone:
+        return None
+    return blocked(name, "agent", f"{at.agent_gone}; nobody would go on with this run.")
 
 
 def surely_nothing(evidence: Evidence) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recovery import case as cases
-from recovery import escalation, letters, settle
+from recovery import clients, escalation, letters, settle
 from recovery.models import DeadLetter
 from recovery.rules import policy, scope
 from recovery.rules.decide import Action as Answer
@@ -54,6 +54,8 @@ def _check(letter: DeadLetter) -> None:
     exceeded = scope.breach(run.scope, tool, arguments, read_clock)
     if exceeded is not None:
         raise NotNow(f"The run may not do this any more: {exceeded[1]}.")
+    if clients.gone(run.client):
+        raise NotNow(f"Nobody would send it: {clients.gone(run.client)}.")
     if stops.for_call(run, tool) is not None:
         raise NotNow("A stop switch stands before this call; it is lifted first.")
 

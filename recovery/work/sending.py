@@ -16,7 +16,7 @@ from steadyhand import observe
 from steadyhand.contract import Observation, Report
 from steadyhand.manifest import Tool
 
-from recovery import callback_secrets, circuits, crashpoints, leases, reports, settle
+from recovery import callback_secrets, circuits, clients, crashpoints, leases, reports, settle
 from recovery import case as cases
 from recovery.circuits import Entry
 from recovery.connectors import kinds
@@ -53,7 +53,13 @@ class Errand:
 
 
 def waits(run: Run, action: Action) -> bool:
-    """Whether a stop switch keeps this from leaving: the decision waits, and goes on when it is lifted."""
+    """Whether a stop switch keeps this from leaving: the decision waits, and goes on when it is lifted.
+
+    A call of an agent that is let in no more does not leave either, until its run's time is up (SEC-17, I13); an undo
+    is nobody's call but ours.
+    """
+    if action.role != "undo" and clients.gone(run.client):
+        return True
     return stops.for_call(run, definitions.of_run(run).tools[action.tool]) is not None
 
 

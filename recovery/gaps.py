@@ -121,8 +121,9 @@ def _goes_to(connector: str, tool: Tool) -> bool:
     return not declared or connector in declared
 
 
-def _shown(one: Listed, tools: Iterable[Tool], connector: str) -> Any:
+def _shown(one: Listed, run: Run, connector: str) -> Any:
     """What was listed, without what any tool that may have made it declares as sensitive (SEC-34)."""
+    tools = definitions.of_run(run).tools.values()
     hidden = [path for tool in tools if _goes_to(connector, tool) for path in tool.sensitive_fields]
     return redact.redact(listing.plain(one), sensitive=hidden)
 
@@ -175,7 +176,7 @@ def _keep(sweep: OutsideSweep, run: Run, action: Action, one: Listed, ids: list[
         source=sweep.connector,
         strength=STRENGTH,
         fact=f"The listing of {sweep.connector} holds {', '.join(ids[:10])} under our reference.",
-        raw=_shown(one, definitions.of_run(run).tools.values(), sweep.connector),
+        raw=_shown(one, run, sweep.connector),
         external_id=one.external_id,
         started_at=one.at,
     )
@@ -202,7 +203,6 @@ def _new(sweep: OutsideSweep, nobodys: dict[str, Listed]) -> list[Listed]:
 
 def _open_gap(sweep: OutsideSweep, one: Listed, actor: Actor) -> None:
     intent = f"{one.external_id} at {sweep.connector}: which call made it?"
-    definition = definitions.of_workflow(sweep.workflow, sweep.workflow.tenant)
     run = _outside_run(sweep.workflow, f"gap:{sweep.connector}:{one.external_id}"[:200], intent)
     _gap(sweep, one, run).save(force_insert=True)
     data = {"connector": sweep.connector, "external_id": one.external_id, "happened_at": one.at.isoformat()}
@@ -230,7 +230,7 @@ def _gap(sweep: OutsideSweep, one: Listed, run: Run) -> Gap:
     return Gap(
         tenant_id=sweep.tenant_id, connector=sweep.connector, external_id=one.external_id, run=run,
         reference=redact.clean_text(one.reference, 200), happened_at=one.at,
-        raw=_shown(one, definition.tools.values(), sweep.connector),
+        raw=_shown(one, run, sweep.connector),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ which knows of no effect. Both times are the database's: when the order was writ
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -43,6 +44,7 @@ def measured(where: house.Places, scene: Scenery, orders: int) -> dict[str, floa
         _begun(scene, _order(scene, runs[:1], tasks.Bell()))  # what only the first one costs
         waits = _begun(scene, _order(scene, runs[1 : 1 + orders], tasks.Bell()))
         broker.close()
+        logging.getLogger("recovery.work.nudges").setLevel(logging.ERROR)  # it will warn of each
         unrung = _order(scene, runs[1 + orders :], tasks.Bell())
         broker.enter_context(house.broker(where))
         late = _begun(scene, unrung, since=read_clock())

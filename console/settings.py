@@ -59,6 +59,9 @@ DATABASES: dict[str, dict[str, Any]] = {
         _DATABASE_URL or PLACES.database_url(places.APP_ROLE), variable="DATABASE_URL", pool=_POOL
     )
 }
+if _POOL is None:
+    # A worker keeps its connection from one message to the next, and asks once for each whether it still lives.
+    DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
 if EMBEDDED_DATABASE or _OWNER_URL:
     DATABASES["owner"] = addresses.database(
         _OWNER_URL or PLACES.database_url(places.OWNER_ROLE), variable="DATABASE_OWNER_URL"

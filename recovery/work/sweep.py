@@ -26,7 +26,9 @@ from runs.states import advance
 A_PASS = 20 * together.BATCH
 """What a step takes on at once for a tenant; the rest waits for the next pass."""
 AGENTS_TURN = ("planning", "executing", "recovering")
-NUDGE_AGAIN = timedelta(seconds=5)
+NUDGE_AGAIN = timedelta(seconds=1)
+"""How old an order is that nobody has begun when it is rung again; `app_due_tenants()` knows it too. A message that
+was only slow finds nothing to do."""
 
 Work = Callable[[uuid.UUID, nudges.Ring], int]
 """One step of a pass for one tenant; returns how many rows it handled."""

@@ -101,11 +101,11 @@ def ask(question: Question) -> Finding:
 def _take(tenant_id: uuid.UUID, decision_id: uuid.UUID) -> Ticket | Errand | None:
     """The lease, with everything checked again at the moment of acting (I13); None if there is nothing to do."""
     with wall.within(tenant_id, by="worker"):
-        decision = _waiting(decision_id)
-        if decision is None:
-            return None
-        run = record.lock_run(decision.run_id)
-        decision = _waiting(decision_id)
+        waits = Decision.objects.filter(is_waiting(), pk=decision_id)
+        run_id = waits.values_list("run_id", flat=True).first()
+        run = record.lock_run(run_id) if run_id is not None else None
+        # Read under the lock: another worker may have taken it meanwhile.
+        decision = waits.select_related("action", "by").first() if run is not None else None
         if run is None or decision is None or decision.action is None:
             return None
         return start(decision, run, decision.action)
@@ -116,7 +116,7 @@ def start(decision: Decision, run: Run, action: Action, *, rounds: int = 1) -> T
     if decision.verb == "send":
         return _take_errand(decision, run, action)
     case = cases.read(run, action)
-    refusal = _no_longer(decision, run, action)
+    refusal = _no_longer(decision, case)
     if refusal is not None:
         _refuse(decision, run, action, refusal)
         if decision.fence >= MOST_TAKES and action.state == "succeeded":
@@ -127,7 +127,7 @@ def start(decision: Decision, run: Run, action: Action, *, rounds: int = 1) -> T
     if entry.again_at is not None:
         _wait_for_circuit(decision, run, action, entry.again_at)
         return None
-    advance(decision, machine="decision", to="running", fence=F("fence") + 1, lease_until=lease_until)
+    advance(decision, machine="decision", to="running", fence=decision.fence + 1, lease_until=lease_until)
     return _ticket(decision, run, case, entry)
 
 
@@ -173,7 +173,7 @@ def _lease(decision: Decision, case: Case, rounds: int) -> datetime:
     """Longer than the look may take: to connect and to read have `timeout_seconds` each."""
     connector = _connector(decision, case)
     seconds = 2 * connector.timeout_seconds if connector else 0.0
-    return read_clock() + timedelta(seconds=rounds * seconds + LEASE_GRACE_SECONDS)
+    return case.now + timedelta(seconds=rounds * seconds + LEASE_GRACE_SECONDS)
 
 
 def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None:
@@ -186,28 +186,24 @@ def _refuse(decision: Decision, run: Run, action: Action, sentence: str) -> None
         settle.settle(run, action, TIMER)
 
 
-def _waiting(decision_id: uuid.UUID) -> Decision | None:
-    return Decision.objects.filter(is_waiting(), pk=decision_id).select_related("action", "by").first()
-
-
 def is_waiting() -> Q:
     """Decisions that nobody works on: new ones, and those whose worker's lease ran out."""
     return Q(state="requested") | Q(state="running", lease_until__lte=database_now())
 
 
-def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
+def _no_longer(decision: Decision, case: Case) -> str | None:
     """Why the decision must not be carried out any more, in a sentence; None if it still holds."""
-    if decision.by is not None and not permissions.may(decision.by, decision.verb, run.tenant_id):
+    action = case.action
+    if decision.by is not None and not permissions.may(decision.by, decision.verb, decision.tenant_id):
         return f"{decision.by} no longer holds the right to {decision.verb}."
     if decision.fence >= MOST_TAKES:
         return f"{MOST_TAKES} workers were lost over it."
     if decision.verb == "trial":
-        return None if cases.read(run, action).waits_for_circuit else "Nothing waits for this trial any more."
-    if action.state == "succeeded" and (decision.by is None or escalation.unconfirmed(run, action) is not None):
+        return None if case.waits_for_circuit else "Nothing waits for this trial any more."
+    if action.state == "succeeded" and (decision.by is None or escalation.unconfirmed(case.run, action) is not None):
         return None  # a later count of what was believed on less than a final look
     if action.settled_at is not None:
         return "The call was settled meanwhile."
-    case = cases.read(run, action)
     if case.suppose(looks="spent" if case.evidence.looks == "spent" else "due").action is not Answer.PROBE:
         return "A look-up would not change what is known."
     return None
@@ -215,7 +211,7 @@ def _no_longer(decision: Decision, run: Run, action: Action) -> str | None:
 
 def _ticket(decision: Decision, run: Run, case: Case, entry: Entry) -> Ticket:
     """Count the look before it is made, so that a worker that dies in it again and again stops at the ceiling."""
-    question, started_at, action = _question(decision, case), read_clock(), case.action
+    question, action = _question(decision, case), case.action
     actor = _actor(decision)
     if decision.verb == "trial":
         pass  # it asks about the dependency; the call that lends its question stays where it is
@@ -231,7 +227,7 @@ def _ticket(decision: Decision, run: Run, case: Case, entry: Entry) -> Ticket:
         action_row=action.pk,
         fence=decision.fence,
         asked_after=action.attempts,
-        started_at=started_at,
+        started_at=case.now,
         question=question,
         verb=decision.verb,
         way=_way(decision, case),

@@ -380,6 +380,19 @@ def test_F014_F015_a_worker_that_dies_over_a_look_is_replaced_and_leaves_one_ver
     assert decision(pressed, lost).fence == 2
 
 
+def test_F055_an_order_whose_message_was_lost_is_rung_again_by_the_next_pass_after_a_second(
+    lost: Case, alice: Person
+) -> None:
+    pressed = press("reconcile", lost, alice)
+    rung: list[Any] = []
+    sweep(ring=rung.append)
+    assert rung == []
+    advance_clock(seconds=2)
+    assert wall.due_tenants() == [lost.tenant.pk]
+    sweep(ring=rung.append)
+    assert rung == [pressed.pk]
+
+
 def test_F020_a_look_that_kills_its_workers_ends_with_a_person(
     opened: Opener, monkeypatch: Any, alice: Person
 ) -> None:

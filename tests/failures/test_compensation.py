@@ -144,6 +144,21 @@ def test_F139_a_look_tells_whether_the_undo_happened(booked: Booked, sends: Send
     assert open_tasks(case) == []
 
 
+def test_F042_an_undo_whose_later_count_nobody_answers_is_a_persons(
+    booked: Booked, sends: Sends, looks: Looks
+) -> None:
+    case = booked(refund={"reconcile": LOOK})
+    sends.say(UNDONE)
+    roll_back(case)
+    settle_all(case)
+    assert standing(case)[0] == "failed"
+    for _ in range(9):
+        advance_clock(minutes=6)
+        look(case)
+    assert open_tasks(case) == [("reconcile_write", "postcondition_unproven")]
+    assert (tasks(case)[-1].tool, case.action("refund").state, standing(case)[0]) == ("refund", "succeeded", "failed")
+
+
 def test_F139_an_undo_that_was_unknown_when_the_run_was_cancelled_is_not_sent_again(
     booked: Booked, sends: Sends, looks: Looks
 ) -> None:

@@ -24,6 +24,8 @@ _CHANGED = {
     "partly_undone": "It did, and was undone only in part",
     "no": "No",
 }
+_UNCONFIRMED = "Believed, not confirmed: {what}"
+"""Of a settled call whose later count nobody answered."""
 _RUN_CHANGED = {
     "unknown": "Outcome unknown: more may have changed than is proven",
     "yes": "Yes, proven",
@@ -82,6 +84,8 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
     amount = words.amount(action.value_minor, action.currency) if action else ""
     what = f"one {action.tool} of {amount}" if action and amount else "one effect"
     look = looks.ANYTHING_CHANGED[answer].saying(_CHANGED[answer].format(what=what))
+    if panel.situation.unconfirmed:
+        look = looks.ANYTHING_CHANGED["unknown"].saying(_UNCONFIRMED.format(what=what))
     if action is None:
         look = look.saying(_RUN_CHANGED.get(answer, look.word))
         said = words.effects(len(record.standing), len(record.undone), len(record.partly))

@@ -77,23 +77,60 @@ def test_I15_two_workers_at_the_same_undo_send_it_once(agent: Agent, sends: Send
     assert sends.tools.count("refund") == 1
 
 
-def test_F136_a_cancel_and_the_last_undo_at_once_leave_one_end(agent: Agent, sends: Sends) -> None:
+UNSENT = ("cancelled", "cancelled", "cancelled_with_effects"), ["reserve"]
+"""The cancel came first: the undo does not leave, and what it was for stands."""
+SENT = ("cancelled", "cancelled", "cancelled_by_user"), []
+"""The cancel came while the undo was out: its answer is waited for, and nothing stands."""
+UNDONE = ("failed", "fatal", "not_applied"), []
+"""The undo came first: the rollback is over, and there is nothing left to cancel."""
+
+
+def rolled_back_to_the_last(agent: Agent) -> tuple[Case, Any, Callable[[], Any]]:
+    """A rollback with one undo to go, the order for it, and a cancel of its run."""
     case = booked(agent)
-    omar = make_person("omar", case.tenant, "oncall")
-    decisions.compensate(order(case, omar))
+    decisions.compensate(order(case, make_person("omar", case.tenant, "oncall")))
     [first] = waiting(case.tenant.pk)
     worker.execute(first)
     [last] = waiting(case.tenant.pk)
-
     cancel = partial(intake.cancel, case.agent.who, case.run_id, Cancel(reason="x"), request_id="t")
-    at_once(partial(worker.execute, last), cancel)
-    ends = [kind for kind in kinds(case) if kind in ("failed", "cancelled")]
-    assert len(ends) == 1
-    stands = ["reserve"] if "release" not in sends.tools else []
-    assert sends.tools.count("release") + len(stands) == 1
+    return case, last, cancel
+
+
+def came_to(case: Case) -> tuple[tuple[Any, ...], list[str]]:
+    """How the run ended, once, and what stands of what it did."""
+    assert len([kind for kind in kinds(case) if kind in ("failed", "cancelled")]) == 1
     with wall.within(case.tenant.pk):
-        assert reading.completed_effects(case.run) == stands
-    assert standing(case)[2] != "cancelled_by_user" or not stands
+        return standing(case), reading.completed_effects(case.run)
+
+
+def test_F136_a_cancel_before_the_last_undo(agent: Agent, sends: Sends) -> None:
+    case, last, cancel = rolled_back_to_the_last(agent)
+    cancel()
+    worker.execute(last)
+    assert (came_to(case), sends.tools) == (UNSENT, ["refund"])
+
+
+def test_F136_a_cancel_while_the_last_undo_is_out(agent: Agent, sends: Sends) -> None:
+    case, last, cancel = rolled_back_to_the_last(agent)
+    sends.meanwhile = cancel
+    worker.execute(last)
+    assert (came_to(case), sends.tools) == (SENT, ["refund", "release"])
+
+
+def test_F136_a_cancel_after_the_last_undo(agent: Agent, sends: Sends) -> None:
+    case, last, cancel = rolled_back_to_the_last(agent)
+    worker.execute(last)
+    cancel()
+    assert (came_to(case), sends.tools) == (UNDONE, ["refund", "release"])
+
+
+def test_F136_a_cancel_and_the_last_undo_at_once_come_in_one_of_these_orders(agent: Agent, sends: Sends) -> None:
+    case, last, cancel = rolled_back_to_the_last(agent)
+    raised = [one for one in at_once(partial(worker.execute, last), cancel) if isinstance(one, Exception)]
+    left, cancelling = "release" in sends.tools, "cancelling" in kinds(case)
+    assert left or cancelling
+    assert came_to(case) == (UNSENT if not left else SENT if cancelling else UNDONE)
+    assert (raised, sends.tools.count("release")) == ([], int(left))
 
 
 def spent(agent: Agent, later: Later) -> Case:

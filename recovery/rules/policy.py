@@ -13,6 +13,7 @@ from recovery.rules.situation import (
     Situation,
     Verb,
     allowed,
+    asked_by_hand,
     barred,
     blocked,
     moment,
@@ -114,7 +115,9 @@ def _reconcile(at: Situation) -> Verb:
         return allowed("reconcile", "F029", _look_sentence(at))
     if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
         return blocked("reconcile", "bound", f"the last look-up is kept for {moment(at.final_from, at.now)}.")
-    answer = decide(at.evidence._replace(looks="due" if at.evidence.looks == "later" else at.evidence.looks))
+    answer = decide(asked_by_hand(at.evidence))
+    if answer.action is Action.PROBE and at.evidence.looks == "spent":
+        return allowed("reconcile", answer.rule, f"{_UNANSWERED} {_look_sentence(at)}")
     if answer.action is Action.PROBE:
         return allowed("reconcile", answer.rule, _look_sentence(at))
     if at.by_hand:
@@ -126,6 +129,9 @@ def _reconcile(at: Situation) -> Verb:
     if surely_nothing(at.evidence):
         return blocked("reconcile", answer.rule, "it is certain already that nothing happened.")
     return blocked("reconcile", answer.rule, "a look-up would not change what is known.")
+
+
+_UNANSWERED = "The last look-up got no answer and none is made by itself any more; check again once it can answer."
 
 
 def _look_sentence(at: Situation) -> str:

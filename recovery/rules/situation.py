@@ -177,6 +177,13 @@ def unattended(at: Situation, name: str) -> Verb | None:
     return blocked(name, "agent", f"{at.agent_gone}; nobody would go on with this run.")
 
 
+def asked_by_hand(evidence: Evidence) -> Evidence:
+    """The evidence as a look meets it that a person orders: it need not be due, and after one that got no answer at
+    all (a credential that was refused, say) the ceiling of looks is not the end of it."""
+    unanswered = evidence.looks == "spent" and evidence.verdict == "probe_failed"
+    return evidence._replace(looks="due") if unanswered or evidence.looks == "later" else evidence
+
+
 def surely_nothing(evidence: Evidence) -> bool:
     """Whether the record proves that this call changed nothing: never left, refused, or a final look found none."""
     refused = evidence.observation in ("not_sent", "transient_reject", "permanent_reject", "policy_denied")

@@ -21,6 +21,7 @@ from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
 from recovery.rules import assembly, circuit
 from recovery.rules.decide import Action as Answer
+from recovery.rules.situation import asked_by_hand
 from recovery.work import outside, polling, recounts, sending, verify
 from recovery.work.sending import Errand
 from runs import definitions, gathering, record, vault, wall
@@ -204,7 +205,8 @@ def _no_longer(decision: Decision, case: Case) -> str | None:
         return None  # a later count of what was believed on less than a final look
     if action.settled_at is not None:
         return "The call was settled meanwhile."
-    if case.suppose(looks="spent" if case.evidence.looks == "spent" else "due").action is not Answer.PROBE:
+    looks = asked_by_hand(case.evidence).looks if decision.by is not None else case.evidence.looks
+    if case.suppose(looks="spent" if looks == "spent" else "due").action is not Answer.PROBE:
         return "A look-up would not change what is known."
     return None
 

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from recovery.connectors.base import failed
+from recovery.work.decisions import Refused
+from runs.models import Person
 from tests.factories import (
     ARGUMENTS,
     RESULTS,
@@ -30,10 +33,12 @@ from tests.recovery.stories import (
     look,
     open_tasks,
     present,
+    press,
     standing,
     tasks,
     tick,
     tries,
+    work,
 )
 
 UNKNOWN = ("verifying", "needs_human", "external_outcome_unknown")
@@ -134,6 +139,42 @@ def test_F041_without_bounds_no_absence_is_ever_final(opened: Opener, looks: Loo
     assert evidence(case) == ["absent"] * 3
     assert standing(case) == ("escalated", "needs_human", "external_outcome_unknown")
     assert len(tries(case)) == 1
+
+
+def test_F042_after_looks_that_got_no_answer_a_person_checks_again_once_there_is_one(
+    opened: Opener, looks: Looks, alice: Person
+) -> None:
+    case = opened(max_looks=2)
+    lose_the_reply(case)
+    looks.say(failed("The look-up was answered 401."))
+    for _ in range(4):
+        advance_clock(minutes=7)
+        look(case)
+    assert len(looks.asked) == 2
+    for _ in range(2):
+        press("reconcile", case, alice)
+        work(case.tenant.pk)
+        advance_clock(minutes=7)
+        look(case)
+    assert len(looks.asked) == 4, "each check is one look, and none follows by itself"
+    assert open_tasks(case) == [("reconcile_write", "external_outcome_unknown")]
+    looks.say(present())
+    press("reconcile", case, alice)
+    work(case.tenant.pk)
+    assert (effects(case), open_tasks(case)) == (["apply_credit"], [])
+
+
+def test_F042_looks_that_were_answered_and_are_used_up_are_not_made_by_hand_either(
+    opened: Opener, looks: Looks, alice: Person
+) -> None:
+    case = opened(in_flight_seconds=None, lag_seconds=None, max_looks=2)
+    lose_the_reply(case)
+    looks.say(ABSENT)
+    for _ in range(4):
+        advance_clock(hours=1)
+        look(case)
+    with pytest.raises(Refused, match="all look-ups that the contract allows have been used"):
+        press("reconcile", case, alice)
 
 
 def test_F042_a_look_that_fails_has_its_own_ceiling(opened: Opener, looks: Looks) -> None:

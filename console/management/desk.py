@@ -6,10 +6,8 @@ import getpass
 import re
 import shlex
 import uuid
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 from django.core.validators import validate_email, validate_slug
@@ -128,14 +126,6 @@ def email(text: str) -> str:
     except ValidationError as error:
         raise Trouble(f"'{text[:100]}' is not an e-mail address: write somebody@example.org.") from error
     return text.lower()
-
-
-def address() -> str:
-    """Where people reach this console: its public name, else what the last start noted, else the usual port."""
-    if settings.HOSTS:
-        return f"https://{settings.HOSTS[0]}"
-    noted: Path = settings.PLACES.address_note
-    return noted.read_text().strip() if noted.exists() else "http://127.0.0.1:8000"
 
 
 def _bad_slug(text: str) -> Trouble:

@@ -65,7 +65,8 @@ def _remind(task: HumanTask) -> None:
         told = f"It goes to {owner}, for the last reminder brought no answer."
         record.write_event(task.run, "escalated_further", TIMER, action=task.action, reason=told, data=data)
     subject = f"T-{task.number} waits for an approval"
-    post.after_commit(_asked(task, owner), subject, f"{task.tool} of {task.workflow_name} waits. {words}")
+    body = f"{task.tool} of {task.workflow_name} waits. {words}\n\n{post.link_to_task(task.pk)}"
+    post.after_commit(_asked(task, owner), subject, body)
 
 
 def _next_owner(task: HumanTask) -> Person | None:

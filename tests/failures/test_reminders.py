@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core import mail
+from django.test import Client
 from pytest_django.fixtures import Settings
 
 from recovery.models import HumanTask
@@ -113,6 +114,21 @@ def test_F127_who_may_approve_gets_mail_where_a_host_is_named(case: Case, omar: 
     assert (sent.bcc, sent.to) == (["omar@people.example"], [])
     assert sent.subject == f"T-{case.task().number} waits for an approval"
     assert "INV-20931" not in sent.body
+
+
+@pytest.mark.parametrize("hosts", [["desk.example.org", "other.example.org"], []])
+def test_F127_the_mail_leads_to_the_task_and_lets_nobody_in(
+    case: Case, omar: Person, mailing: list[Any], settings: Settings, client: Client, hosts: list[str]
+) -> None:
+    settings.HOSTS = hosts
+    pass_time(minutes=31)
+    (sent,) = mailing
+    link = sent.body.splitlines()[-1]
+    base = "https://desk.example.org" if hosts else "http://"
+    assert link.startswith(base)
+    path = link[link.index("/", len("https://")) :]
+    assert path == f"/tasks/{case.task().pk}/", "nothing in it speaks for its reader"
+    assert client.get(path).status_code == 302
 
 
 def test_F127_a_mail_host_that_is_down_keeps_no_row_from_being_written(

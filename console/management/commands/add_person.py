@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from console.embedded.errors import Trouble
 from console.management import desk
-from recovery import permissions
+from recovery import permissions, post
 from runs import record, wall
 from runs.models import Person, Tenant
 
@@ -39,7 +39,7 @@ class Command(desk.DeskCommand):
             self.stdout.write("They sign in with the password they have.\n")
             return
         minutes = int(timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT).total_seconds() // 60)
-        link = (options["address"] or desk.address()).rstrip("/") + _path(person)
+        link = (options["address"] or post.console_address()).rstrip("/") + _path(person)
         self.stdout.write(
             f"To set a password, once, within {minutes} minutes (run this again for a new link):\n  {link}\n"
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 from console.embedded.errors import Trouble
 from console.management import desk
-from recovery import clients
+from recovery import clients, post
 from runs import record, wall
 from runs.models import AgentClient, Tenant
 from runs.querysets import database_now
@@ -35,7 +35,7 @@ class Command(desk.DeskCommand):
             f"A token for {name} of {tenant.name}, for {reach}, good for {options['days']} days.",
             "It is shown this once:",
             "",
-            f"  export STEADYHAND_URL={desk.address()}",
+            f"  export STEADYHAND_URL={post.console_address()}",
             f"  export STEADYHAND_TOKEN={token}",
             "",
             "The README shows how an agent uses them. To end it:  "

@@ -8,7 +8,7 @@ from typing import Any
 
 from console.embedded.errors import Trouble
 from console.management import desk
-from recovery import callback_secrets
+from recovery import callback_secrets, post
 from runs import record, wall
 from runs.models import Tenant
 from runs.querysets import read_clock
@@ -62,7 +62,7 @@ def _shown(tenant: Tenant, source: str, secret: str) -> list[str]:
     return [
         f"The secret of {source} for {tenant.name}. It is shown this once; give it to the provider:",
         "",
-        f"  address  {desk.address()}/api/v1/callbacks/{tenant.slug}/{source}",
+        f"  address  {post.console_address()}/api/v1/callbacks/{tenant.slug}/{source}",
         f"  secret   {secret}",
     ]
 

@@ -1,11 +1,14 @@
 """What may be stored and shown in clear: everything else becomes a mark that says what stood there (SEC-34).
 
-Pure. Declared fields, telling names, and the shapes of tokens, cards and accounts are taken out before anything is
-written; text from outside is cut at a bound and control characters are made visible.
+Pure, but for the installation's key that tells marks apart. Declared fields, telling names, and the shapes of tokens,
+cards and accounts are taken out before anything is written; text from outside is cut at a bound and control
+characters are made visible.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import re
 from collections import Counter
@@ -61,6 +64,23 @@ _PART = r"(?:[A-Z]?[a-z]+|[A-Z]+)?\d*(?:[a-z]+\d*)?"
 _NAME = re.compile(rf"(?:{_PART}[\-_/+=]+)*{_PART}")
 _MARK = re.compile(r"\[redacted \w+\]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+DIGEST_CHARS = 10
+_digest_key = b""
+
+
+def tell_apart_by(key: bytes) -> None:
+    """The installation's secret, once at the start: `digest` is keyed by it."""
+    global _digest_key
+    _digest_key = key
+
+
+def digest(text: str) -> str:
+    """What tells one hidden text from another and nothing else: keyed, so that it cannot be guessed at."""
+    return hmac.new(_digest_key, b"mark\0" + text.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()[
+        :DIGEST_CHARS
+    ]
 
 
 def redact(value: Any, *, sensitive: Iterable[str] = ()) -> Any:

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from steadyhand.paths import MISSING
 
-from runs.redact import clean_text
+from runs.redact import DIGEST_CHARS, clean_text, digest
 
 MAX_DEPTH = 100
 MAX_NAME = 200
@@ -69,8 +69,16 @@ def _plain_parts(value: Mapping[Any, Any] | Collection[Any], levels: int) -> Any
 
 
 def name(value: Any) -> str:
-    """An identity or a field name as it may be stored and shown: short, visible, without secrets."""
-    return clean_text(str(value), MAX_NAME)
+    """An identity or a field name as it may be stored and shown: short, visible, without secrets.
+
+    Names are compared: where anything of one is hidden or cut off, a digest stands beside it, so that two of them
+    never become one. A name that was made so stays what it is.
+    """
+    text = str(value)
+    shown = clean_text(text, MAX_NAME)
+    if shown == text:
+        return shown
+    return f"{clean_text(text, MAX_NAME - 1 - DIGEST_CHARS)}~{digest(text)}"
 
 
 def _refuse(constant: str) -> Any:

@@ -195,6 +195,13 @@ def test_an_effect_that_is_listed_twice_at_once_is_one_gap(ledger: Ledger, tenan
     assert gaps(tenant) == ["cr_9"]
 
 
+def test_SEC_34_two_effects_whose_ids_look_like_secrets_are_two_gaps(ledger: Ledger, tenant: Tenant) -> None:
+    for external_id in ("Qx7vT2mZr9LkB4nWc8YpD1sHf6JgA3eU", "mK5tRb1Vw9XzP3qLd7NcG2yJh8FsE4aU"):
+        ledger.made(external_id, ago=-300)
+    listed(tenant)
+    assert [one.partition("~")[0] for one in gaps(tenant)] == ["[redacted token]"] * 2
+
+
 def test_an_unknown_write_admits_its_effect(ledger: Ledger, tenant: Tenant, agent: Agent) -> None:
     case = open_run(agent)
     lose_the_reply(case)

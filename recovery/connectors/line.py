@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -37,20 +37,38 @@ def client(timeout_seconds: float) -> httpx.Client:
 def exchange(
     method: str, target: Target, *, headers: dict[str, str], timeout_seconds: float, **request: Any
 ) -> Reply:
-    """Send one request and read its answer, within its deadline and its cap. Raises httpx.HTTPError (F040)."""
+    """Send one request and read its answer, within its deadline and its cap. Raises httpx.HTTPError (F040), and
+    guard.Forbidden for what cannot be sent at all.
+    """
     deadline = time.monotonic() + timeout_seconds
     plain = {"Host": target.host, "Accept": "application/json", "Accept-Encoding": "identity"}
-    with (
-        client(timeout_seconds) as opened,
-        _ended_in(timeout_seconds) as watched,
-        opened.stream(
-            method, target.url, headers={**plain, **headers}, extensions={**target.extensions, "trace": watched},
-            **request,
-        ) as reply,
-    ):  # fmt: skip
-        body, cut = _whole(reply, deadline)
-        kept = {name: value for name, value in reply.headers.items() if name != "content-encoding"}
-        return Reply(httpx.Response(reply.status_code, headers=kept, content=body, request=reply.request), cut)
+    with client(timeout_seconds) as opened, _ended_in(timeout_seconds) as watched:
+        request |= {"headers": {**plain, **headers}, "extensions": {**target.extensions, "trace": watched}}
+        made = _made(opened, method, target.url, **request)
+        with closing(_sent(opened, made)) as reply:
+            return _read(reply, deadline)
+
+
+def _made(opened: httpx.Client, method: str, url: str, **request: Any) -> httpx.Request:
+    """The request before anything of it has left: only here does an address that is none prove that nothing did."""
+    try:
+        return opened.build_request(method, url, **request)
+    except httpx.InvalidURL as wrong:
+        raise guard.Forbidden("With what was filled in, its address is too long or is none.") from wrong
+
+
+def _sent(opened: httpx.Client, made: httpx.Request) -> httpx.Response:
+    """The client reads where an answer points to though nobody goes there; by then the request was sent."""
+    try:
+        return opened.send(made, stream=True)
+    except httpx.InvalidURL as wrong:
+        raise httpx.RemoteProtocolError("the answer points to no address", request=made) from wrong
+
+
+def _read(reply: httpx.Response, deadline: float) -> Reply:
+    body, cut = _whole(reply, deadline)
+    kept = {name: value for name, value in reply.headers.items() if name != "content-encoding"}
+    return Reply(httpx.Response(reply.status_code, headers=kept, content=body, request=reply.request), cut)
 
 
 @contextmanager

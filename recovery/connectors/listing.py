@@ -125,18 +125,24 @@ def _read(document: Any, how: Listing, *, more: bool) -> Page:
     if not isinstance(records, list):
         raise Unclear("there is no list of records where one was declared")
     following = dig(document, how.cursor) if how.cursor else MISSING
-    cursor = str(following) if following not in (MISSING, None, "") else ""
+    cursor = _word(following)
+    if not cursor and following not in (MISSING, None, "", False):
+        raise Unclear("what asks for the next page is neither text nor a number")
     if not cursor and judging.goes_on(document, how.items, how.complete, more=more):
         raise Unclear("it goes on, and nothing says how to ask for the rest")
     return Page(tuple(_listed(record, how) for record in records), cursor)
 
 
 def _listed(record: Any, how: Listing) -> Listed:
-    external_id, reference = dig(record, how.external_id), dig(record, how.reference)
-    if external_id in (MISSING, None, ""):
+    external_id, reference = _word(dig(record, how.external_id)), _word(dig(record, how.reference))
+    if not external_id:
         raise Unclear("a record has no id")
-    told = "" if reference in (MISSING, None) else str(reference)
-    return Listed(str(external_id), moment(dig(record, how.at)), told, record=record)
+    return Listed(external_id, moment(dig(record, how.at)), reference, record=record)
+
+
+def _word(value: Any) -> str:
+    """A text or a number as text; a structure names nothing."""
+    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
 def _from_endpoint(interval: Interval, cursor: str) -> Page:

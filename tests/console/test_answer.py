@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import uuid
+from functools import partial
 from typing import Any
 
 import pytest
-from django.core import mail
+from django.core import mail, signing
 from django.core.cache import cache
 from django.db import connection
 from django.http import HttpResponse
@@ -125,6 +127,58 @@ def test_every_link_that_is_not_good_gets_the_same_page(house: House, case: Case
         bodies.add(re.sub(r'nonce="[^"]+"', "", response.content.decode()))
     assert len(bodies) == 1
     assert "Ask whoever sent it to you" in bodies.pop()
+
+
+METHODS = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
+BODIES: dict[str, tuple[str, bytes]] = {
+    "json": ("application/json", b'{"answer": "acct_9907"}'),
+    "text": ("text/plain", b"answer=acct_9907"),
+    "no type": ("", b"answer=acct_9907"),
+    "utf-7": ("application/x-www-form-urlencoded; charset=utf-7", b"answer=acct_9907"),
+    "parts without a boundary": ("multipart/form-data", b"answer=acct_9907"),
+    "a file": (
+        "multipart/form-data; boundary=x",
+        b'--x\r\nContent-Disposition: form-data; name="answer"; filename="a"\r\n\r\nacct_9907\r\n--x--\r\n',
+    ),
+    "too large": ("application/x-www-form-urlencoded", b"answer=" + b"a" * 3_000_000),
+    "too many": ("application/x-www-form-urlencoded", b"answer=acct_9907&" * 1500),
+    "two, the last one unfit": ("application/x-www-form-urlencoded", b"answer=acct_9907&answer="),
+    "nul": ("application/x-www-form-urlencoded", b"answer=acct%009907"),
+    "too long": ("application/x-www-form-urlencoded", b"answer=" + b"a" * 21),
+}
+
+
+def test_nothing_but_a_form_answers(house: House, case: Case) -> None:
+    path, _ = make_link(house, case)
+    stranger = Client()
+    for method in METHODS:
+        response = stranger.generic(method, f"{path}?answer=acct_9907", b"answer=acct_9907")
+        assert response.status_code == (200 if method in ("GET", "HEAD") else 405)
+    for name, (kind, body) in BODIES.items():
+        cache.clear()
+        response = stranger.generic("POST", path, body, content_type=kind)
+        assert response.status_code in (400, 422), name
+    assert (case.run.state, response.status_code) == ("escalated", 422)
+    assert form(stranger, path, "acct_9907").status_code == 200
+
+
+def signed_for(tenant_id: str, salt: str = "steadyhand.question") -> str:
+    return f"/answer/{signing.dumps([tenant_id, uuid.uuid4().hex, 'x'], salt=salt)}/"
+
+
+def test_whatever_stands_in_a_links_place_gets_the_same_page(house: House, case: Case) -> None:
+    north, south = house.nordlicht.pk.hex, house.harbor.pk.hex
+    odd = ["%00", "%E2%80%AE", "%ff%fe", "%ed%a0%80", "a" * 9000, ":", ":" * 3000, ".eJw:1:zz", "..", "%0d%0aX:1"]
+    links = [f"/answer/{one}/" for one in odd]
+    links += [signed_for(north), signed_for(south), signed_for(uuid.uuid4().hex), signed_for(north, "another")]
+    bodies = set()
+    for link in links:
+        for send in (Client().get, partial(Client().post, data={"answer": "x"})):
+            cache.clear()
+            response = send(link)
+            assert response.status_code == 404, link
+            bodies.add(re.sub(r'nonce="[^"]+"', "", response.content.decode()))
+    assert len(bodies) == 1
 
 
 def test_a_link_that_ran_out_is_like_any_other_bad_one(house: House, case: Case) -> None:

@@ -87,7 +87,8 @@ def test_what_lies_outside_of_the_interval_is_left_out(served: Counted, remote: 
         {}, {"items": None}, {"items": "none"}, [], {"items": [{"at": "2026-03-14T09:01:00Z"}]},
         {"items": [{"id": "cr_1"}]}, {"items": [{"id": "cr_1", "at": "yesterday"}]},
         {"items": [{"id": "cr_1", "at": "2026-03-14T09:01:00"}]}, {"items": [], "has_more": True},
-        {"items": [], "next": "p1"},
+        {"items": [], "next": "p1"}, {"items": [{"id": {"a": 1}, "at": "2026-03-14T09:01:00Z"}]},
+        {"items": [{"id": True, "at": "2026-03-14T09:01:00Z"}]}, {"items": [], "next": {"page": 2}},
     ],
 )  # fmt: skip
 def test_a_page_that_cannot_be_read_or_is_not_the_last_is_no_listing(

@@ -12,10 +12,10 @@ import pytest
 from pydantic import ValidationError
 from pytest_django.fixtures import Settings
 from steadyhand.contract import MAX_REPLY_BYTES
-from steadyhand.manifest import Connector, Idempotency, Manifest, Send
+from steadyhand.manifest import Connector, Idempotency, Look, Manifest, Send
 
-from recovery.connectors import calls
-from recovery.connectors.base import Outgoing
+from recovery.connectors import calls, http
+from recovery.connectors.base import Outgoing, Question
 from recovery.connectors.guard import Forbidden
 from recovery.connectors.templates import path_of
 from tests.failures.outside import stand_manifest
@@ -121,6 +121,30 @@ def test_F023_a_refused_connection_is_proven_not_sent(settings: Settings) -> Non
         url = server.url
     settings.TRUSTED_ENDPOINTS = (url.removeprefix("http://"),)
     assert calls.send(outgoing(url)).kind == "not_sent"
+
+
+LONG = "\u00e9" * 12_000
+
+
+def test_F023_what_makes_no_address_is_proven_not_sent(server: Counted) -> None:
+    order = outgoing(server.url, query={"note": "{arguments.note}"})
+    observed = calls.send(replace(order, arguments={**order.arguments, "note": LONG}))
+    assert (observed.kind, "too long" in (observed.message or ""), server.arrivals) == ("not_sent", True, 0)
+
+
+def test_F042_a_look_that_makes_no_address_says_so(server: Counted) -> None:
+    look = {"path": "/x", "query": {"q": "{arguments.note}"}, "ours": {"id": "a1"}, "external_id": "id"}
+    asked = Question("a1", "r1", "k1", {"note": LONG}, Connector(base_url=server.url), Look.model_validate(look))
+    found = http.reconcile(asked)
+    assert (found.verdict, "too long" in found.fact, server.arrivals) == ("probe_failed", True, 0)
+
+
+@pytest.mark.parametrize("where", ["/" + "a" * 65_530, "//\x01"])
+def test_F039_an_answer_that_points_nowhere_proves_nothing(settings: Settings, where: str) -> None:
+    with counting(answer=plainly(302, {"location": where})) as counted:
+        settings.TRUSTED_ENDPOINTS = (counted.url.removeprefix("http://"),)
+        observed = calls.send(outgoing(counted.url))
+    assert (observed.kind, counted.arrivals) == ("connection_lost", 1)
 
 
 @pytest.mark.parametrize("url", ["http://api.example.org", "https://127.0.0.1", "https://10.0.0.1"])

@@ -19,7 +19,7 @@ from recovery.case import Case
 from recovery.escalation import UNCONFIRMED
 from recovery.giving_up import Question
 from recovery.models import DeadLetter, Decision, HumanTask
-from recovery.rules import assembly, policy, scope
+from recovery.rules import assembly, bounds, policy, scope
 from recovery.rules.plans import Plan
 from recovery.rules.situation import ABILITY_OF, LABELS, Ceiling, Situation, Verb, moment, surely_nothing
 from recovery.statements import Statement
@@ -149,6 +149,7 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "held": action is not None and action.state == "held",
         "unconfirmed": task.reason_code == UNCONFIRMED and action is not None and action.state == "succeeded",
         **_question(task, action),
+        "check_again": case is not None and bounds.may_check_again(case.tool, case.known.looks_made),
         "sent_write": action is not None and action.effect == "write" and action.attempts > 0,
         "tool": task.tool or "the run",
         "final_from": case.final_at if case else None,

@@ -73,6 +73,12 @@ def recount_after(tool: Tool, connector_kind: str | None) -> float | None:
     return rule.max_in_flight_seconds + rule.max_visibility_lag_seconds
 
 
+def may_check_again(tool: Tool, looks_made: int) -> bool:
+    """Whether a person may have a settled effect counted once more that nobody could confirm: as many look-ups as the
+    contract allows by themselves are theirs after those."""
+    return tool.reconcile is not None and looks_made <= 2 * tool.reconcile.max_looks
+
+
 def finalize(verdict: str, *, started_at: datetime, final_at: datetime | None) -> Verdict:
     """Turn what a look-up says into what it proves: final only if it started after the bound."""
     if verdict == "failed":

@@ -111,7 +111,7 @@ def _reconcile(at: Situation) -> Verb:
         return blocked("reconcile", "settled", "no call is open, so there is nothing to look up.")
     if at.check_under_way:
         return blocked("reconcile", "look", "a check is under way; its answer appears here.")
-    if at.unconfirmed:
+    if at.unconfirmed and at.check_again:
         return allowed("reconcile", "F029", _look_sentence(at))
     if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
         return blocked("reconcile", "bound", f"the last look-up is kept for {moment(at.final_from, at.now)}.")
@@ -124,7 +124,7 @@ def _reconcile(at: Situation) -> Verb:
         return blocked("reconcile", answer.rule, f"nobody can be asked about {at.tool}: look there, and attest it.")
     if not at.evidence.reconcilable:
         return blocked("reconcile", answer.rule, f"no look-up is declared for {at.tool}.")
-    if at.evidence.looks == "spent":
+    if at.evidence.looks == "spent" or at.unconfirmed:
         return blocked("reconcile", answer.rule, "all look-ups that the contract allows have been used.")
     if surely_nothing(at.evidence):
         return blocked("reconcile", answer.rule, "it is certain already that nothing happened.")

@@ -61,7 +61,7 @@ class Situation:
     """All that bears on the question. `evidence` is None for a task about the run itself.
 
     in_flight, held    whether the call is out, or stands still until somebody acts; `unconfirmed` whether it is
-                    settled and nobody answered its later count.
+                    settled and nobody answered its later count, `check_again` whether that may be made once more.
     decided         who approved or rejected the call already; `requester` whether this person asked for the run,
                     `approve_until` when the wait for an approval ends.
     attested        what waits for a second person's word, said or asked for by `asked_verb`; `attester` whether it is
@@ -105,6 +105,7 @@ class Situation:
     in_flight: bool = False
     held: bool = False
     unconfirmed: bool = False
+    check_again: bool = False
     decided: str = ""
     requester: bool = False
     approve_until: datetime | None = None

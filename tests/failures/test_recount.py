@@ -140,6 +140,16 @@ def test_F042_one_more_check_in_vain_leaves_the_question_and_plans_nothing(
     assert done.action().due_at is None
 
 
+def test_F042_checks_in_vain_come_to_an_end_too(done: Case, looks: Looks, omar: Person) -> None:
+    unanswered(done, looks)
+    for _ in range(6):
+        check_again(done, looks, omar, SILENT)
+    with pytest.raises(Refused, match="all look-ups that the contract allows have been used"):
+        check_again(done, looks, omar, SILENT)
+    press("waive", done, omar, task=about_credit(done)[0], reason="Their statement of account shows it once.")
+    assert about_credit(done) == []
+
+
 def test_F042_a_run_that_is_still_open_may_end_beside_the_question(opened: Opener, looks: Looks) -> None:
     case = opened(in_flight_seconds=20, lag_seconds=5, budgets={"max_elapsed_seconds": 4 * 3600})
     succeed(case, "apply_credit")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from steadyhand.contract import Observation
-from steadyhand.manifest import Manifest
+from steadyhand.manifest import Compensate, Manifest
 
 from tests.simulation.remote import Effect, Exchange, Job, Reply
 
@@ -18,6 +18,8 @@ OWNER_TEAM = "billing-support"
 IN_FLIGHT, LAG, TIMEOUT, LEASE = 60.0, 10.0, 10.0, 25.0
 AMOUNT, THRESHOLD = 12_000, 50_000
 WRITES = ("credit", "ship", "void", "recall", "export", "notify", "pay")
+UNDO_ATTEMPTS = int(Compensate.model_fields["max_attempts"].default)
+"""What the manifest allows an undo, which is not what it allows its run."""
 _BASE = "http://127.0.0.1:9"
 
 

@@ -89,8 +89,9 @@ class Truth:
         self._keys(found)
         letters = [one for one in self.memory.rows(DeadLetter) if one["action_id"] == row["id"]]
         granted = sum(one["generation"] - 1 + (one["state"] != "recorded") for one in letters)
-        if tries > self.flavour.max_attempts + granted:
-            raise Broken("I17", f"{tries} tries of {tool}, {self.flavour.max_attempts} are allowed")
+        allowed = shop.UNDO_ATTEMPTS if row["role"] == "undo" else self.flavour.max_attempts
+        if tries > allowed + granted:
+            raise Broken("I17", f"{tries} tries of {tool}, {allowed} are allowed")
 
     def _keys(self, found: list[Any]) -> None:
         """I1: nothing is sent under a key that the provider may have forgotten (F046)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 
 from django.db.models import Exists, OuterRef, Subquery
 
@@ -31,15 +32,21 @@ class Refused(Exception):
         self.field = field
 
 
-def standing(run: Run, connector: str) -> TenantQuerySet[Demotion]:
+def standing(workflow_id: uuid.UUID, connector: str) -> TenantQuerySet[Demotion]:
     """The demotion of this connector that holds for a run of this version, if there is one."""
-    registered = Subquery(Workflow.objects.filter(pk=run.workflow_id).values("created_at")[:1])
+    registered = Subquery(Workflow.objects.filter(pk=workflow_id).values("created_at")[:1])
     return Demotion.objects.filter(connector=connector, lifted_at__isnull=True, since__gte=registered)
 
 
 def beside(run: Run, connector: str) -> Exists:
     """The same as a part of the question for the tries of a call."""
-    return Exists(standing(run, connector).filter(tenant=OuterRef("tenant")))
+    return _beside(run.workflow_id, connector)
+
+
+@lru_cache(maxsize=1000)
+def _beside(workflow_id: uuid.UUID, connector: str) -> Exists:
+    """Put together once: every case asks it, and to write it down takes longer than to answer it."""
+    return Exists(standing(workflow_id, connector).filter(tenant=OuterRef("tenant")))
 
 
 def is_demoted(run: Run, connector: str, tries: Sequence[Attempt]) -> bool:
@@ -49,7 +56,7 @@ def is_demoted(run: Run, connector: str, tries: Sequence[Attempt]) -> bool:
     if known is not None:
         return bool(known)
     key = (Demotion, run.tenant_id, run.workflow_id, connector)
-    return gathering.once(key, lambda: standing(run, connector).exists())
+    return gathering.once(key, lambda: standing(run.workflow_id, connector).exists())
 
 
 def note(run: Run, action: Action, known: Known, actor: Actor) -> Demotion | None:
@@ -91,7 +98,7 @@ def lift(by: Person, tenant_id: uuid.UUID, demotion_id: uuid.UUID, *, reason: st
 def of_call(run: Run, action: Action) -> Demotion | None:
     """Why the look-ups about this call are never final, if that is so."""
     rule = definitions.of_run(run).tools[action.tool].reconcile
-    return standing(run, rule.connector).select_related("action").first() if rule else None
+    return standing(run.workflow_id, rule.connector).select_related("action").first() if rule else None
 
 
 def _noted(action: Action) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from steadyhand.contract import Permit
 
 from recovery import leases, permissions
@@ -391,6 +392,13 @@ def test_F055_an_order_whose_message_was_lost_is_rung_again_by_the_next_pass_aft
     assert wall.due_tenants() == [lost.tenant.pk]
     sweep(ring=rung.append)
     assert rung == [pressed.pk]
+
+
+def test_a_worker_reads_a_case_once_before_it_looks(lost: Case, alice: Person) -> None:
+    pressed = press("reconcile", lost, alice)
+    with CaptureQueriesContext(connection) as asked:
+        assert worker._take(lost.tenant.pk, pressed.pk) is not None
+    assert len([one for one in asked if 'FROM "runs_evidence"' in one["sql"]]) == 1
 
 
 def test_F020_a_look_that_kills_its_workers_ends_with_a_person(

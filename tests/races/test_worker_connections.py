@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+
 import psycopg
 import pytest
 from celery.fixups.django import DjangoWorkerFixup
-from celery.signals import task_prerun
+from celery.signals import task_prerun, worker_process_init
 from django.db import connection
 from kombu import Connection
 
@@ -51,3 +53,14 @@ def test_F055_a_worker_knocks_every_other_second_however_long_the_broker_is_away
     with app.connection_for_read() as broker:
         broker.ensure_connection(None, None)
     assert asked == [{"interval_start": 2, "interval_step": 0}]
+
+
+def test_a_worker_does_not_walk_again_and_again_through_what_was_loaded_for_good() -> None:
+    before = gc.get_threshold()
+    try:
+        worker_process_init.send(sender=None)
+        assert gc.get_freeze_count() > 10_000
+        assert gc.get_threshold()[0] > 10 * before[0]
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

@@ -55,7 +55,7 @@ def cancel(run: Run, actor: Actor, *, reason: str) -> None:
     for task in run.tasks.filter(Q(action=None) | never_sent, state__in=("open", "claimed", "reopened")):
         escalation.close(task, actor=actor, resolution="The run was cancelled.")
     settle.refresh_run(run, actor)
-    for child in Run.objects.select_for_update().filter(parent=run, ended_at__isnull=True).order_by("id"):
+    for child in Run.objects.select_for_update(no_key=True).filter(parent=run, ended_at__isnull=True).order_by("id"):
         cancel(child, actor, reason=reason)
 
 

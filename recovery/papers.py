@@ -24,7 +24,7 @@ IN_QUESTION = Q(settled_at=None) | Q(due_at__isnull=False)
 
 def lock(gathering: Gathering, run_ids: Iterable[uuid.UUID], calls: Iterable[uuid.UUID] = ()) -> list[Run]:
     """The runs among these that nobody else has locked, oldest first (F070). `calls`: settled ones as well."""
-    runs = list(Run.objects.select_for_update(skip_locked=True).filter(pk__among=run_ids).order_by("id"))
+    runs = list(Run.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__among=run_ids).order_by("id"))
     gathering.hold(runs)
     by_id = {run.pk: run for run in runs}
     actions = gathering.read_ahead(Action.objects.filter(IN_QUESTION | Q(pk__among=calls)), "run_id", by_id)

@@ -165,7 +165,7 @@ WITH {_CLIENT}, found AS (
     AND r.goal = 'forward' AND r.finished_at IS NULL AND r.workflow_id = %(workflow)s
     AND r.state IN ('waiting_for_tool', 'executing', 'recovering', 'verifying')
     AND NOT EXISTS (SELECT FROM runs_evidence e WHERE e.tenant_id = %(tenant)s AND e.action_id = a.id)
-  FOR UPDATE OF r, a, t
+  FOR NO KEY UPDATE OF r, a, t
 ), attempt AS (
   UPDATE runs_attempt t SET ended_at = app_now(), observed = 'ok_valid', reason_code = 'completed',
     latency_ms = %(latency)s, observation = %(observation)s::jsonb

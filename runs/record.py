@@ -36,8 +36,12 @@ TIMER = Actor("timer", "sweep")
 
 
 def lock_run(run_id: uuid.UUID) -> Run | None:
-    """The run with its row locked; None if it does not exist behind the open wall."""
-    return Run.objects.select_for_update().filter(pk=run_id).first()
+    """The run with its row locked; None if it does not exist behind the open wall.
+
+    A run's key never changes, so every lock on one leaves its key free: whoever has a sub-agent's row has its foreign
+    key checked, and would else wait for whoever has the row above and comes down for this one.
+    """
+    return Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
 
 
 _FAMILY = """
@@ -47,7 +51,7 @@ WITH RECURSIVE family AS (
       AND c.revoked_at IS NULL AND c.expires_at > app_now()))
   UNION ALL SELECT p.id, p.parent_id, family.up + 1 FROM family JOIN runs_run p ON p.id = family.parent_id
 )
-SELECT r.* FROM runs_run r JOIN family ON family.id = r.id ORDER BY family.up DESC FOR UPDATE OF r
+SELECT r.* FROM runs_run r JOIN family ON family.id = r.id ORDER BY family.up DESC FOR NO KEY UPDATE OF r
 """
 
 

@@ -69,7 +69,7 @@ def alone(tenant_id: uuid.UUID, run_id: uuid.UUID, handle: Handle[T], by: wall.A
     """One run, each statement at once."""
     try:
         with wall.within(tenant_id, by=by):
-            run = Run.objects.select_for_update(skip_locked=True).filter(pk=run_id).first()
+            run = Run.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=run_id).first()
             return list(handle(run)) if run is not None else []
     except Exception:
         log.exception("run %s could not be handled", run_id)

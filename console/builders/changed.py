@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Case, CharField, Exists, OuterRef, Q, Value, When
 
+from recovery.escalation import UNCONFIRMED
 from runs.models import Action, Attempt, Effect
 
 UNSETTLED = ("unknown", "ok_invalid")
@@ -47,6 +48,7 @@ def of_task() -> Case:
         _when(about_run & Q(Exists(run_effects.exclude(residual=""))), "partly_undone"),
         _when(about_run & Q(Exists(run_effects)), "undone"),
         _when(about_run, "no"),
+        _when(Q(reason_code=UNCONFIRMED, action__settled_at__isnull=False), "unknown"),
         When(Q(action__isnull=False), then=of_action("action__")),
         default=Value("no"),
         output_field=CharField(),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from console.builders import changed
+from recovery.models import HumanTask
+from runs import wall
 from tests import factories
 from tests.console.conftest import House
 from tests.console.test_task import address, plain, text
@@ -36,3 +39,9 @@ def test_F042_the_page_says_what_is_not_confirmed_and_points_at_one_more_check(
     assert "Recommended: check what happened. Asks the provider for the effect of apply_credit" in said
     assert "Nobody could confirm apply_credit. apply_credit counts as done, and 7 look-ups could not" in said
     assert "Owned by billing-support" in said
+
+
+def test_F042_the_queue_does_not_count_it_as_a_proven_change(unconfirmed: Case, house: House) -> None:
+    with wall.within(unconfirmed.tenant.pk):
+        asked = HumanTask.objects.annotate(answer=changed.of_task()).get(run_id=unconfirmed.run_id)
+    assert (asked.reason_code, asked.answer) == ("postcondition_unproven", "unknown")

@@ -9,10 +9,12 @@ from django.db.models import Count, F
 
 from recovery import circuits, permissions
 from recovery.rules import circuit as rules
+from recovery.rules.situation import moment
 from runs import definitions, redact, wall
 from runs.definitions import Definition
 from runs.ids import new_id
 from runs.models import Action, Circuit, Person, Workflow
+from runs.querysets import read_clock
 from runs.record import Actor
 
 ABILITY = "circuit"
@@ -33,16 +35,21 @@ class NoSuchHold(Exception):
 
 
 def hold_circuit(by: Person, tenant_id: uuid.UUID, *, name: str, reason: str, request_id: str = "") -> Circuit:
-    """Hold a circuit open until it is released. Raises Refused: no right, no reason, or no such circuit."""
+    """Hold a circuit open until it is released; a second click gets the result of the first (F116).
+
+    Raises Refused: no right, no reason, no such circuit, or somebody holds it already (F117).
+    """
     _check(by, tenant_id, reason)
     with wall.within(tenant_id, by="person"):
         if name not in names():
             raise Refused("no workflow calls anything of that name.", "name")
         Circuit.objects.bulk_create([Circuit(pk=new_id(), tenant_id=tenant_id, name=name)], ignore_conflicts=True)
         circuit = Circuit.objects.for_tenant(tenant_id).select_for_update().get(name=name)
-        if circuit.state == "held_open":
-            return circuit  # a second click, or a colleague who was faster (F116)
         words = redact.clean_text(reason, LONGEST_REASON)
+        if circuit.state == "held_open" and (circuit.by, circuit.reason) != (by, words):
+            raise Refused(f"{circuit.by} holds it open already, since {moment(circuit.since, read_clock())}.", "name")
+        if circuit.state == "held_open":
+            return circuit
         circuits.move(
             circuit, "held_open", Actor("person", str(by), request_id), kind="circuit_held", why=words, reason=words,
             by=by, until=None,

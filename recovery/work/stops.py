@@ -14,6 +14,7 @@ from django.db.models import Q
 from steadyhand.manifest import Tool
 
 from recovery import permissions
+from recovery.rules.situation import moment
 from runs import definitions, record, redact, wall
 from runs.ids import parse_id
 from runs.models import Person, Run, Stop, Workflow
@@ -49,20 +50,26 @@ def set_stop(
     reason: str,
     request_id: str = "",
 ) -> Stop:
-    """Set a switch. Raises Refused: no right, or a part of the form that cannot be used."""
+    """Set a switch; a second click gets the result of the first (F116).
+
+    Raises Refused: no right, a part of the form that cannot be used, or somebody has set it already (F117).
+    """
     _check_right(by, tenant_id, scope)
     _check_form(scope, mode, reason)
     with wall.within(tenant_id):
         if until is not None and until <= read_clock():
             raise Refused("the end has passed already.", "until")
         run = _check_name(scope, name)
-        same = Stop.objects.filter(scope=scope, name=name, mode=mode, until=until, lifted_at__isnull=True).first()
-        if same is not None and is_standing(same, read_clock()):
-            return same  # a second click, or a colleague who was faster: one switch keeps it from leaving (F116)
+        words = redact.clean_text(reason, LONGEST_REASON)
+        alike = Stop.objects.filter(scope=scope, name=name, mode=mode, until=until, lifted_at__isnull=True)
+        same = alike.select_related("by").first()
+        if same is not None and (same.by, same.reason) != (by, words):
+            raise Refused(f"{same.by} set this stop already, at {moment(same.set_at, read_clock())}.", "scope")
+        if same is not None:
+            return same
         stop = Stop.objects.create(
-            tenant_id=tenant_id, scope=scope, name=name, mode=mode, until=until, by=by,
-            reason=redact.clean_text(reason, LONGEST_REASON),
-        )  # fmt: skip
+            tenant_id=tenant_id, scope=scope, name=name, mode=mode, until=until, by=by, reason=words
+        )
         _write_event(stop, "stop_set", by, stop.reason, run, request_id)
         stop.refresh_from_db()
         return stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from django.test import Client
@@ -23,7 +23,7 @@ FORM = {"tenant": "nordlicht", "name": "connector:payments", "reason": "The prov
 
 def circuits(house: House) -> list[Circuit]:
     with wall.within(house.nordlicht.pk):
-        return list(Circuit.objects.order_by("pk"))
+        return list(Circuit.objects.select_related("by").order_by("pk"))
 
 
 def test_nothing_is_in_trouble_and_the_page_says_what_it_is_for(house: House, sign_in: SignIn) -> None:
@@ -71,6 +71,21 @@ def test_F116_a_second_click_holds_it_once(house: House, sign_in: SignIn) -> Non
     omar = sign_in("omar")
     assert [omar.post("/circuits/hold/", FORM).status_code for _ in range(2)] == [303, 303]
     assert [one.version for one in circuits(house)] == [1]
+
+
+@pytest.mark.parametrize(("name", "reason"), [("ada", FORM["reason"]), ("omar", "They asked for more time.")])
+def test_F117_who_holds_what_is_held_reads_who_does_and_since_when(
+    house: House, sign_in: SignIn, name: str, reason: str
+) -> None:
+    sign_in("omar").post("/circuits/hold/", FORM)
+    [before] = circuits(house)
+    response = sign_in(name).post("/circuits/hold/", {**FORM, "reason": reason})
+    assert response.status_code == 422
+    since = before.since.astimezone(UTC)
+    assert f"{before.by} holds it open already, since {since:%H:%M:%S} UTC." in said(response)
+    assert reason in said(response), "what was typed is not lost"
+    [after] = circuits(house)
+    assert (after.by, after.reason, after.version) == (before.by, FORM["reason"], before.version)
 
 
 @pytest.mark.parametrize(

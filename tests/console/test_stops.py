@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC
 
 import pytest
 from django.test import Client
@@ -25,7 +26,7 @@ FORM = {
 
 def standing(house: House) -> list[Stop]:
     with wall.within(house.nordlicht.pk):
-        return list(Stop.objects.order_by("pk"))
+        return list(Stop.objects.select_related("by").order_by("pk"))
 
 
 def test_nothing_stands_and_the_page_says_so(house: House, sign_in: SignIn) -> None:
@@ -60,8 +61,19 @@ def test_a_stop_is_set_shown_kept_and_lifted(house: House, sign_in: SignIn) -> N
 def test_F116_a_second_click_sets_no_second_stop(house: House, sign_in: SignIn) -> None:
     omar = sign_in("omar")
     assert [omar.post("/stops/set/", FORM).status_code for _ in range(2)] == [303, 303]
-    assert sign_in("ada").post("/stops/set/", FORM).status_code == 303
     assert len(standing(house)) == 1
+
+
+@pytest.mark.parametrize(("name", "reason"), [("ada", FORM["reason"]), ("omar", "Another reason.")])
+def test_F117_who_sets_what_stands_already_reads_who_did_and_when(
+    house: House, sign_in: SignIn, name: str, reason: str
+) -> None:
+    sign_in("omar").post("/stops/set/", FORM)
+    response = sign_in(name).post("/stops/set/", {**FORM, "reason": reason})
+    [stop] = standing(house)
+    assert response.status_code == 422
+    assert f"{stop.by} set this stop already, at {stop.set_at.astimezone(UTC):%H:%M:%S} UTC." in said(response)
+    assert stop.reason == FORM["reason"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import httpx
 from steadyhand import judging
 from steadyhand.connector import Listed, Page, Unclear, checked_page, moment, page_in
 from steadyhand.manifest import Connector, Listing
-from steadyhand.paths import MISSING, dig
+from steadyhand.paths import MISSING, dig, word
 
 from recovery.connectors import guard, line, python, webhook
 from recovery.connectors.base import Whom
@@ -125,7 +125,7 @@ def _read(document: Any, how: Listing, *, more: bool) -> Page:
     if not isinstance(records, list):
         raise Unclear("there is no list of records where one was declared")
     following = dig(document, how.cursor) if how.cursor else MISSING
-    cursor = _word(following)
+    cursor = word(following)
     if not cursor and following not in (MISSING, None, "", False):
         raise Unclear("what asks for the next page is neither text nor a number")
     if not cursor and judging.goes_on(document, how.items, how.complete, more=more):
@@ -134,15 +134,10 @@ def _read(document: Any, how: Listing, *, more: bool) -> Page:
 
 
 def _listed(record: Any, how: Listing) -> Listed:
-    external_id, reference = _word(dig(record, how.external_id)), _word(dig(record, how.reference))
+    external_id, reference = word(dig(record, how.external_id)), word(dig(record, how.reference))
     if not external_id:
         raise Unclear("a record has no id")
     return Listed(external_id, moment(dig(record, how.at)), reference, record=record)
-
-
-def _word(value: Any) -> str:
-    """A text or a number as text; a structure names nothing."""
-    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
 def _from_endpoint(interval: Interval, cursor: str) -> Page:

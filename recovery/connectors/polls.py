@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from steadyhand.contract import Observation
-from steadyhand.paths import MISSING, dig
+from steadyhand.paths import MISSING, dig, word
 
 from recovery.connectors.base import Finding, Outgoing, Polling, failed
 from recovery.rules import circuit, foreign
@@ -43,9 +43,8 @@ def judge(found: Classified, polling: Polling) -> Finding:
 
 
 def _identity(answer: Any, polling: Polling) -> str:
-    named = dig(answer, polling.poll.external_id) if polling.poll.external_id else MISSING
-    usable = isinstance(named, (str, int)) and not isinstance(named, bool) and named != ""
-    return foreign.name(named) if usable else polling.accepted_id
+    named = word(dig(answer, polling.poll.external_id)) if polling.poll.external_id else ""
+    return foreign.name(named) or polling.accepted_id
 
 
 def _among(state: Any, values: Sequence[str | int | bool]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from steadyhand.conditions import holds
 from steadyhand.manifest import Batch, Tool
-from steadyhand.paths import MISSING, dig
+from steadyhand.paths import MISSING, dig, word
 
 from recovery.rules import error_names, foreign
 from recovery.rules.classified import Before, Classified, ItemResult, invalid
@@ -60,8 +60,8 @@ def _item(key: str, entries: list[Any], batch: Batch) -> ItemResult:
     entry = entries[0]
     if not holds(batch.ok, entry):
         return _refused(key, entry, batch)
-    named = dig(entry, batch.external_id) if batch.external_id else MISSING
-    return ItemResult(key, "ok_valid", "completed", "" if named is MISSING else foreign.name(named), entry)
+    named = word(dig(entry, batch.external_id)) if batch.external_id else ""
+    return ItemResult(key, "ok_valid", "completed", foreign.name(named), entry)
 
 
 def _refused(key: str, entry: Any, batch: Batch) -> ItemResult:

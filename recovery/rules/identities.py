@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steadyhand.manifest import Tool
-from steadyhand.paths import MISSING, dig
+from steadyhand.paths import MISSING, dig, word
 
 from recovery.rules import foreign
 
@@ -20,8 +20,8 @@ _NOT_THE_THING = re.compile(
 
 def external_id(body: Any, tool: Tool, arguments: Mapping[str, Any] | None = None) -> str:
     """The result's identity as one text, fit to be stored; fields that it lacks come from the arguments."""
-    values = (_value(path, body, arguments) for path in tool.identity_fields)
-    return foreign.name("/".join(str(value) for value in values if _is_identity(value)))
+    words = (word(_value(path, body, arguments)) for path in tool.identity_fields)
+    return foreign.name("/".join(filter(None, words)))
 
 
 def lacking(body: Any, tool: Tool, arguments: Mapping[str, Any] | None) -> str | None:
@@ -30,7 +30,7 @@ def lacking(body: Any, tool: Tool, arguments: Mapping[str, Any] | None) -> str |
     Where the arguments give all of them, the reply proves something only by a schema that it fits.
     """
     for path in tool.identity_fields:
-        if not _is_identity(_value(path, body, arguments)):
+        if not word(_value(path, body, arguments)):
             return path
     own = any(dig(body, path) is not MISSING for path in tool.identity_fields)
     return None if own or not tool.identity_fields or tool.output_schema is not None else tool.identity_fields[0]
@@ -41,15 +41,15 @@ def repeated(body: Any, tool: Tool) -> dict[str, str]:
     if not isinstance(body, dict):
         return {}
     paths = (path.removeprefix("$").removeprefix(".") for path in _same_in_both(tool))
-    found = ((path, dig(body, path)) for path in paths)
-    return {path: str(value) for path, value in found if _is_identity(value)}
+    found = ((path, word(dig(body, path))) for path in paths)
+    return {path: value for path, value in found if value}
 
 
 def differing(echo: Mapping[str, str], arguments: Mapping[str, Any]) -> str | None:
     """The first path at which the answer says something else than the request; case is no difference."""
     for path, value in echo.items():
-        asked = dig(arguments, path)
-        if _is_identity(asked) and str(asked).casefold() != value.casefold():
+        asked = word(dig(arguments, path))
+        if asked and asked.casefold() != value.casefold():
             return path
     return None
 
@@ -74,7 +74,3 @@ def _required(schema: dict[str, Any] | None) -> list[str]:
 def _value(path: str, body: Any, arguments: Mapping[str, Any] | None) -> Any:
     value = dig(body, path)
     return dig(arguments, path) if value is MISSING and arguments is not None else value
-
-
-def _is_identity(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from steadyhand.manifest import Callback
-from steadyhand.paths import dig
+from steadyhand.paths import dig, word
 
 Meaning = Literal["present", "job_failed", "processing", "overtaken", "unheard"]
 
@@ -46,4 +46,4 @@ def _place(callback: Callback, state: str) -> int:
 def _word(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, (str, int)) else ""
+    return word(value)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, get_args
 
+from steadyhand.paths import word
+
 GROUP = "steadyhand.connectors"
 Verdict = Literal["present", "absent", "partial", "undone", "processing", "conflict", "failed"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
@@ -122,7 +124,7 @@ def checked(answer: Any) -> Answer:
     if not isinstance(answer.external_id, str) or not isinstance(answer.fact, str):
         raise Unclear("external_id and fact are text")
     found = answer.verdict in ("present", "partial", "undone")
-    if found and not answer.external_id:
+    if found and not word(answer.external_id):
         raise Unclear(f"the verdict is {answer.verdict} and external_id is empty")
     if found and answer.count == 0:
         raise Unclear(f"the verdict is {answer.verdict} and the count is 0")
@@ -153,7 +155,7 @@ def checked_page(page: Any) -> Page:
     for one in page.effects:
         if not all(isinstance(text, str) for text in (one.external_id, one.reference, one.key)):
             raise Unclear("external_id, reference and key are text")
-        if not one.external_id or not isinstance(one.at, datetime) or one.at.tzinfo is None:
+        if not word(one.external_id) or not isinstance(one.at, datetime) or one.at.tzinfo is None:
             raise Unclear("each effect has an external_id and a time with its zone")
     return page
 

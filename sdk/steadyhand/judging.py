@@ -9,7 +9,7 @@ from typing import Any
 from steadyhand.conditions import holds
 from steadyhand.connector import Answer
 from steadyhand.manifest import Look
-from steadyhand.paths import MISSING, dig
+from steadyhand.paths import MISSING, dig, word
 from steadyhand.templates import Slots, fill
 
 MAX_ITEMS = 500
@@ -103,9 +103,7 @@ def _says_more(value: Any) -> bool:
 
 
 def _judge_one(record: Any, slots: Slots, look: Look, name: Callable[[Any], str]) -> Seen:
-    external_id = dig(record, look.external_id)
-    named = isinstance(external_id, (str, int)) and not isinstance(external_id, bool)
-    shown = name(external_id) if named else ""
+    shown = name(word(dig(record, look.external_id)))
     if look.processing is not None and holds(look.processing, record):
         fact = f"{shown or 'A record'} is still being processed."
         return Seen("processing", 1, shown, record, fact, record)

@@ -1,4 +1,4 @@
-"""Reading one value out of a JSON document by a dotted path. Pure."""
+"""Reading one value out of a JSON document by a dotted path, and what it names. Pure."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def dig(document: Any, path: str) -> Any:
         else:
             return MISSING
     return value
+
+
+def word(value: Any) -> str:
+    """What names something, as text: a text that is not blank, or a whole number. Empty for everything else."""
+    text = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+    return text if text.strip() else ""

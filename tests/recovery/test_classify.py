@@ -253,6 +253,7 @@ NO_SUCCESS = [
     None,
     {"status": "done"},
     {"id": "", "status": "done"},
+    {"id": " ", "status": "done"},
     {"id": None, "status": "done"},
     {"id": True, "status": "done"},
     {"id": {"a": 1}, "status": "done"},

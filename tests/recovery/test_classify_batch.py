@@ -51,6 +51,12 @@ def test_F049_a_batch_that_went_well_is_a_success_of_each_item() -> None:
     assert [item.external_id for item in found.items] == ["m_1"] * 3
 
 
+@pytest.mark.parametrize("named", [None, "", " ", True, {"a": 1}])
+def test_F049_an_item_that_was_done_without_an_id_has_none(named: Any) -> None:
+    [item, *_] = read(told(a={**DONE, "id": named}, b=DONE, c=DONE)).items
+    assert (item.observed, item.external_id) == ("ok_valid", "")
+
+
 def test_F049_a_batch_of_which_nothing_was_done_is_a_refusal() -> None:
     found = read(told(a=REFUSED, b=REFUSED, c=REFUSED))
     assert (found.observed, found.reason, found.partial) == ("permanent_reject", "business_rule_violation", False)

@@ -143,6 +143,7 @@ def test_an_answer_is_taken_for_what_it_counts(
     "document",
     [
         [], "present", {}, {"verdict": "yes"}, {"verdict": "present"}, {"verdict": "present", "external_id": ""},
+        {"verdict": "present", "external_id": " "},
         {"verdict": "present", "count": 0, "external_id": "cr_1"}, {"verdict": "absent", "count": 1},
         {"verdict": "absent", "count": -1}, {"verdict": "absent", "count": True}, {"verdict": "absent", "fact": 7},
     ],

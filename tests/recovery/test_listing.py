@@ -89,6 +89,7 @@ def test_what_lies_outside_of_the_interval_is_left_out(served: Counted, remote: 
         {"items": [{"id": "cr_1", "at": "2026-03-14T09:01:00"}]}, {"items": [], "has_more": True},
         {"items": [], "next": "p1"}, {"items": [{"id": {"a": 1}, "at": "2026-03-14T09:01:00Z"}]},
         {"items": [{"id": True, "at": "2026-03-14T09:01:00Z"}]}, {"items": [], "next": {"page": 2}},
+        {"items": [{"id": " ", "at": "2026-03-14T09:01:00Z"}]},
     ],
 )  # fmt: skip
 def test_a_page_that_cannot_be_read_or_is_not_the_last_is_no_listing(
@@ -120,8 +121,12 @@ def test_an_endpoint_is_asked_for_the_interval_and_may_go_on(served: Counted, re
 
 
 @pytest.mark.parametrize(
-    "answered", [{"effects": [], "complete": False}, {"effects": None}, {"effects": [{"external_id": ""}]}, []]
-)
+    "answered",
+    [
+        {"effects": [], "complete": False}, {"effects": None}, {"effects": [{"external_id": ""}]}, [],
+        {"effects": [{"external_id": " ", "at": "2026-03-14T09:01:00Z"}]},
+    ],
+)  # fmt: skip
 def test_an_endpoint_that_says_it_is_not_whole_has_listed_nothing(
     served: Counted, remote: Remote, answered: Any
 ) -> None:

@@ -88,7 +88,7 @@ def test_F044_no_look_alike_reference_is_ever_ours(reference: Any) -> None:
         assert listed(other(reference=reference)).verdict == "absent"
 
 
-@pytest.mark.parametrize("identity", [None, "", True, {"a": 1}, []])
+@pytest.mark.parametrize("identity", [None, "", " ", "\t\u00a0", True, {"a": 1}, []])
 def test_a_record_of_ours_without_an_identity_is_a_conflict(identity: Any) -> None:
     assert listed(other(credit_id=identity)).verdict == "conflict"
 

@@ -14,10 +14,13 @@ from runs.models import Action, Evidence
 PROOF_REASON = {
     "response": "completed",
     "probe": "completed_reconciled",
+    "listing": "completed_reconciled",
     "late_report": "completed_late_result",
     "callback": "completed_late_result",
     "person": "completed_reconciled",
 }
+PROVEN_BY = {"listing": "probe"}
+"""What a listing holds of a call speaks like a look, and proves like one."""
 
 
 def prove(step: Step) -> None:
@@ -35,7 +38,7 @@ def prove(step: Step) -> None:
         due_at=_recount_at(step),
     )  # fmt: skip
     if action.effect == "write" and not _taken_apart(step):
-        record.prove_effect(action, run=step.run, by=by, external_id=external_id)
+        record.prove_effect(action, run=step.run, by=PROVEN_BY.get(by, by), external_id=external_id)
     letters.close(step.run, action, step.actor, effect=True)
     if step.is_undo and action.parent is not None:
         undos.close(step.run, action.parent, action, step.actor)

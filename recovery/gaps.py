@@ -19,6 +19,7 @@ from steadyhand.connector import Ask, Listed
 from steadyhand.contract import OpenRun
 from steadyhand.judging import Seen, fields_of
 from steadyhand.manifest import Tool
+from steadyhand.paths import MISSING, dig
 
 from recovery import endings, escalation, settle
 from recovery.connectors import listing
@@ -177,9 +178,19 @@ def _keep(sweep: OutsideSweep, run: Run, action: Action, one: Listed, ids: list[
         strength=STRENGTH,
         fact=f"The listing of {sweep.connector} holds {', '.join(ids[:10])} under our reference.",
         raw=_shown(one, run, sweep.connector),
+        sealed_record=_sealed(run, action, one) if verdict == "present" else None,
         external_id=one.external_id,
         started_at=one.at,
     )
+
+
+def _sealed(run: Run, action: Action, one: Listed) -> bytes | None:
+    """What the call returns if the listing proves it: the part of the record that a look would take (7a)."""
+    definition = definitions.of_run(run)
+    rule = definition.tools[action.tool].reconcile
+    path = rule.look.result if rule is not None and rule.look is not None else None
+    result = one.record if path is None else dig(one.record, path)
+    return None if result is None or result is MISSING else vault.seal(definition.keys, result)
 
 
 def _verdict_on(run: Run, action: Action, one: Listed) -> str:

@@ -17,8 +17,8 @@ from recovery.models import HumanTask
 from recovery.rules import messages
 
 CAUSE = ("tenant_id", "workflow_name", "reason_code", "tool")
-UNDECLARED = Q(action__effect="write", value_minor__isnull=True)
-"""Tasks about a write of which nobody said how much it moves."""
+UNDECLARED = Q(action__effect="write") & (Q(value_minor__isnull=True) | Q(currency=""))
+"""Tasks about a write of which nobody said how much it moves: an amount without a currency says it as little."""
 HELD = Q(state__in=("claimed", "awaiting_approval"))
 """Tasks in somebody's hands, also while a second person is asked."""
 HAS_IT = Coalesce("claimed_by__name", "owner__name")

@@ -67,7 +67,7 @@ def _row(visit: Visit, circuit: Circuit, typed: Typed, waiting: int) -> CircuitR
         state=looks.look("circuit", circuit.state),
         what=named(circuit),
         tenant=visit.named(circuit.tenant_id),
-        cause=circuit.reason or "Single faults, too few to open it.",
+        cause=_cause(circuit),
         counted=_counted(circuit),
         waiting="1 call waits" if waiting == 1 else f"{waiting} calls wait" if waiting else "",
         since=circuit.since,
@@ -80,14 +80,22 @@ def _row(visit: Visit, circuit: Circuit, typed: Typed, waiting: int) -> CircuitR
     )
 
 
+def _cause(circuit: Circuit) -> str:
+    if not circuit.reason:
+        return "Single faults, too few to open it."
+    return f"Trials went well. Last noted: {circuit.reason}" if circuit.state == "closed" else circuit.reason
+
+
 def _counted(circuit: Circuit) -> str:
+    """The faults that opened it last; one that a failed trial opened again still holds those of the time before."""
     faults = len(circuit.faults)
     if circuit.state == "closed":
         return f"{faults} latest faults" if faults != 1 else "1 latest fault"
     if not circuit.trips:
         return "never opened by itself"
     opened = f"opened {circuit.trips} times" if circuit.trips != 1 else "opened once"
-    return f"{faults} faults among {circuit.volume} calls, {opened}" if circuit.volume else opened
+    counted = words.plural(min(faults, circuit.volume), "fault")
+    return f"{counted} among {words.plural(circuit.volume, 'call')}, {opened}" if circuit.volume else opened
 
 
 def _form(visit: Visit, typed: Typed) -> HoldForm | None:

@@ -10,9 +10,11 @@ from recovery.models import Demotion
 from runs.models import Action, Attempt, Event, Evidence
 
 OWN_RECEIPT, PROVIDERS_REPLY = 3, 4
+_SENDERS = {True: "Our worker", False: "Agent's boundary"}
 _FOUND = ("present", "present_final", "conflict")
 _KIND = {
     "probe": "look-up",
+    "listing": "listing",
     "late_report": "late report",
     "reply": "reply",
     "callback": "callback",
@@ -97,7 +99,7 @@ def _try(action: Action, attempt: Attempt) -> EvidenceRow:
     said = f": “{told(attempt)}”" if told(attempt) else f"; {sizes}" if sizes else ""
     return EvidenceRow(
         f"{words}{said}",
-        "The tool's own answer" if typed else "Provider's reply" if replied else "Agent's boundary",
+        "The tool's own answer" if typed else "Provider's reply" if replied else _SENDERS[attempt.layer == "worker"],
         PROVIDERS_REPLY if replied and not typed else OWN_RECEIPT,
         "Typed answer" if typed else "Provider's reply" if replied else "Own receipt",
         attempt.ended_at or attempt.dispatched_at,

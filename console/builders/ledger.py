@@ -61,9 +61,11 @@ def totals(record: Record) -> list[Total]:
 
 
 def undeclared(record: Record, action: Action) -> bool:
-    """Whether nobody said how much this write moves: its tool declares no amount, which is not the same as none."""
+    """Whether nobody said how much this write moves: its tool declares no amount, or the call named no currency for
+    it; neither is the same as none."""
     tool = record.tool(action)
-    return action.effect == "write" and tool is not None and tool.value_field is None
+    bare = action.value_minor is not None and not action.currency
+    return action.effect == "write" and tool is not None and (tool.value_field is None or bare)
 
 
 def _total(record: Record, label: str, actions: list[Action]) -> Total:

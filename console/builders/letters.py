@@ -26,7 +26,7 @@ def page(visit: Visit, asked: LetterFilter, *, counts: dict[str, int], flashes: 
     more, rows = len(found) > PAGE, found[:PAGE]
     return LettersPage(
         title="Dead letters",
-        summary=words.plural(len(rows), "letter") + (" of more" if more else ""),
+        summary=words.plural(len(rows), "letter") + (", and more" if more else ""),
         tabs=_tabs(visit, asked, counts),
         rows=[_row(visit, letter) for letter in rows],
         next_url=reverse("letters") + asked.address(visit, before=rows[-1].pk) if more else "",

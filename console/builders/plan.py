@@ -35,6 +35,7 @@ def card(run: Run) -> PlanCard | None:
         costs=words.sums((minor, currency) for currency, minor in plan.costs.items()),
         left=words.sums((place.effect.residual_minor, place.line.currency) for place in left if place.effect),
         approval=_approval(run, plan),
+        undeclared=sum(words.money(one.value_minor, one.currency) is None for one in plan.possible),
     )
 
 
@@ -51,7 +52,7 @@ def _row(number: int, place: Place) -> PlanRow:
         step=line.step,
         undo=line.undo,
         look=looks.look("plan", place.stand),
-        words=in_words(place),
+        words="its undo stopped; a person decides" if place.stand == "held" else in_words(place),
         amount=words.money(line.value_minor, line.currency),
         cost=words.money(line.cost_minor or None, line.currency),
         left=words.money(effect.residual_minor, line.currency) if effect is not None and residual else None,

@@ -261,7 +261,7 @@ def row(visit: Visit, task: HumanTask) -> Row:
         claim_why=_why_no_claim(
             visit, task.tenant_id, task.claimed_by.name if task.state == "claimed" and task.claimed_by else ""
         ),
-        undeclared=int(task.effect == "write" and task.value_minor is None),  # type: ignore[attr-defined]
+        undeclared=int(task.effect == "write" and not (task.value_minor is not None and task.currency)),  # type: ignore[attr-defined]
     )
 
 

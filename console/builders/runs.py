@@ -99,7 +99,7 @@ def _count(rows: QuerySet[Action] | QuerySet[Effect]) -> Subquery:
 def _summary(asked: RunFilter, count: int, *, more: bool) -> str:
     if not count:
         return "no runs"
-    said = f"{count} of more" if more else words.plural(count, "run")
+    said = f"{count} runs, and more" if more else words.plural(count, "run")
     return f"{said}, older ones" if asked.before else said
 
 

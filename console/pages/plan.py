@@ -34,6 +34,7 @@ class PlanRow:
 class PlanCard:
     """Context name `plan` of frame/_plan.html. `summary` counts its rows, `remaining` names what is left of it.
 
+    `undeclared` counts the effects of which nobody said how much they moved, which is no part of `sums`.
     `approval` says whether a second person has to agree or has agreed; empty where nobody has to.
     """
 
@@ -45,3 +46,4 @@ class PlanCard:
     costs: list[Money] = field(default_factory=list)
     left: list[Money] = field(default_factory=list)
     approval: str = ""
+    undeclared: int = 0

@@ -69,17 +69,17 @@ class Plan:
     @property
     def sums(self) -> dict[str, int]:
         """What comes back at most, by currency; never added over currencies."""
-        return _added((line.currency, line.value_minor or 0) for line in self._possible)
+        return _added((line.currency, line.value_minor or 0) for line in self.possible)
 
     @property
     def costs(self) -> dict[str, int]:
-        return {name: cost for name, cost in _added((one.currency, one.cost_minor) for one in self._possible).items()
+        return {name: cost for name, cost in _added((one.currency, one.cost_minor) for one in self.possible).items()
                 if cost}  # fmt: skip
 
     @property
     def needs_approval(self) -> bool:
         """One line wants it, or together they are more than one person may decide."""
-        return any(line.needs_approval for line in self._possible) or self._sum_over
+        return any(line.needs_approval for line in self.possible) or self._sum_over
 
     @property
     def in_words(self) -> str:
@@ -104,13 +104,14 @@ class Plan:
     @property
     def approval_reason(self) -> str:
         """Why a second person has to agree, in a sentence; empty where nobody has to."""
-        wanting = [line.undo for line in self._possible if line.needs_approval]
+        wanting = [line.undo for line in self.possible if line.needs_approval]
         if wanting:
             return f"{wanting[0]} needs an approval, and it is given for the whole plan."
         return "Together the undos are above the threshold of this workflow." if self._sum_over else ""
 
     @property
-    def _possible(self) -> list[Line]:
+    def possible(self) -> list[Line]:
+        """The lines that nothing stands in the way of."""
         return [line for line in self.lines if not line.obstacle]
 
     @property

@@ -65,6 +65,8 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
         return "after_approval", _NOT_APPROVED, answer.rule
     if answer.action is Action.RETRY:
         return "yes", _retry_sentence(answer), answer.rule
+    if answer.action is Action.WAIT and surely_nothing(at.evidence):
+        return "yes", "Nothing happened. The same call may be sent again when its circuit lets it.", answer.rule
     if answer.action in (Action.PROBE, Action.WAIT) and at.final_from and at.final_from > at.now:
         return (
             "not_yet",

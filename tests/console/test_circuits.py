@@ -158,3 +158,28 @@ def test_a_run_says_that_its_call_waits_for_the_circuit(house: House, sign_in: S
     factories.propose(case)
     page = said(sign_in("alice").get(f"/runs/{case.run_id}/"))
     assert "the circuit of what it calls, asked again at" in page
+
+
+def test_a_circuit_that_a_trial_opened_again_counts_that_trial_and_never_more_faults_than_calls(
+    house: House, sign_in: SignIn
+) -> None:
+    now = read_clock()
+    with wall.within(house.nordlicht.pk):
+        circuit = Circuit.objects.create(
+            tenant=house.nordlicht, name="connector:payments", state="open", volume=1, trips=3, faults=[now] * 16,
+            reason="A trial met the same trouble.", until=now + timedelta(minutes=1),
+        )  # fmt: skip
+    assert "1 fault among 1 call, opened 3 times" in said(sign_in("alice").get("/circuits/"))
+    with wall.within(house.nordlicht.pk):
+        Circuit.objects.filter(pk=circuit.pk).update(volume=20)
+    assert "16 faults among 20 calls, opened 3 times" in said(sign_in("alice").get("/circuits/"))
+
+
+def test_a_closed_circuit_does_not_name_an_old_trouble_as_if_it_were_there(house: House, sign_in: SignIn) -> None:
+    with wall.within(house.nordlicht.pk):
+        Circuit.objects.create(
+            tenant=house.nordlicht, name="connector:payments", state="closed", trips=1, closed_at=read_clock(),
+            reason="The look-up answered 503.",
+        )  # fmt: skip
+    page = said(sign_in("alice").get("/circuits/"))
+    assert "Trials went well. Last noted: The look-up answered 503." in page

@@ -152,6 +152,7 @@ def test_the_run_and_the_task_show_how_far_the_plan_has_come_and_what_remains(
         assert "Plan of what is undone" in shown
         assert "1 undo stopped, 1 remaining" in shown
         assert "Remaining pay, reserve" in shown
+        assert "its undo stopped; a person decides" in shown
         assert "Partly compensated" not in shown, "the undo was refused: nothing was taken back"
         assert "no end" in shown
     task = plain(text(omar, address(booked)))

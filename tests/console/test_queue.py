@@ -302,3 +302,19 @@ def test_the_claim_key_has_a_form_for_a_single_task_or_a_sentence(house: House, 
     assert 'data-no-claim="You cannot claim here: your role does not include this."' in text(sign_in("bob"), "/")
     factories.unknown_credit(house.agent)
     assert " data-several" in text(alice, "/")
+
+
+def test_an_amount_without_a_currency_is_not_declared_and_never_called_no_money(house: House, sign_in: SignIn) -> None:
+    made = factories.billing_manifest()
+    credit = next(tool for tool in made["tools"] if tool["name"] == "apply_credit")
+    credit["input_schema"] = {"type": "object"}
+    factories.register(house.agent, made)
+    case = factories.open_run(house.agent, scope={})
+    asked = {"account": factories.ACCOUNT, "invoice": factories.INVOICE, "amount_minor": 4200}
+    factories.report(case, factories.propose(case, "apply_credit", asked), factories.timed_out(), "apply_credit")
+    html = open_group(sign_in("alice"))
+    assert ", 1 amount not declared" in html
+    assert html.count("amount not declared") == 3
+    assert "no money" not in html
+    task = text(sign_in("alice"), f"/tasks/{case.task().pk}/")
+    assert "amount not declared" in task

@@ -486,3 +486,20 @@ def test_a_person_closes_the_question_and_no_agent_can_go_on_with_it(
     press("cancel", case, alice, reason="A colleague did it by hand: SUP-7.")
     assert (standing(case)[0], open_tasks(case)) == ("cancelled", [])
     assert "gap_found" in kinds(case)
+
+
+def test_F029_a_lost_reply_whose_effect_is_listed_is_proven_by_it_and_the_rest_is_compared(
+    ledger: Ledger, tenant: Tenant, agent: Agent
+) -> None:
+    """The listing's record fits the call in every field, so it proves what a look would (7a)."""
+    case = open_run(agent)
+    lose_the_reply(case)
+    record = {name: (case.action().arguments or {})[name] for name in books.FIELDS}
+    at = now() + timedelta(seconds=300)
+    ledger.effects += [Listed("cr_1", at, case.action().action_id, "", record), Listed("cr_x", at, "", "")]
+    listed(tenant)
+    action = case.action()
+    assert (action.state, action.external_id, action.reason_code) == ("succeeded", "cr_1", "completed_reconciled")
+    assert propose(case).result == record, "an agent that comes back has what the call returned"
+    assert gaps(tenant) == ["cr_x"]
+    assert where(tenant).failures == 0

@@ -101,6 +101,7 @@ def test_a_run_resumes_from_a_proven_state_only(changes: dict[str, Any], allowed
         ({}, {"final_from": None}, "check_first"),
         ({}, {"final_from": NOW}, "check_first"),
         ({"verdict": "absent_final"}, {}, "yes"),
+        ({"verdict": "absent_final", "circuit": "shut"}, {}, "yes"),
         ({"verdict": "conflict"}, {}, "no"),
         ({"verdict": "absent_final"}, {"settled": True}, "no"),
         ({"looks": "spent"}, {}, "no"),

@@ -18,7 +18,7 @@ def _row(state: str, **more: object) -> LetterRow:
 
 def letters_page() -> LettersPage:
     rows = [_row("recorded", task=Link("T-4127", "/tasks/T-4127/")), _row("recovered", ended_at=at("10:40:00"))]
-    return LettersPage("Dead letters", "2 letters of more", TABS, rows, next_url="/letters/?before=l1")
+    return LettersPage("Dead letters", "2 letters, and more", TABS, rows, next_url="/letters/?before=l1")
 
 
 def empty_letters_page() -> LettersPage:

@@ -7,6 +7,7 @@ from datetime import datetime
 from console import looks
 from console.builders import words
 from console.builders.attempts import came_back, missing, told
+from console.builders.changed import OUTSIDE
 from console.builders.evidence import words_of
 from console.builders.record import Record
 from console.looks import Look
@@ -32,6 +33,7 @@ _RUN_CHANGED = {
 }
 """The same for a question about a whole run, which may have changed many things or one."""
 
+_OUTSIDE = "The other system lists it; no call on record made it."
 
 NEEDS_INPUT = "user_input_required"
 
@@ -86,6 +88,8 @@ def _changed(panel: Panel, record: Record, action: Action | None, answer: str) -
     look = looks.ANYTHING_CHANGED[answer].saying(_CHANGED[answer].format(what=what))
     if panel.situation.unconfirmed:
         look = looks.ANYTHING_CHANGED["unknown"].saying(_UNCONFIRMED.format(what=what))
+    if panel.task.reason_code == OUTSIDE:
+        return Answer("Did anything change?", look.saying("Yes, outside"), _OUTSIDE)
     if action is None:
         look = look.saying(_RUN_CHANGED.get(answer, look.word))
         said = words.effects(len(record.standing), len(record.undone), len(record.partly))

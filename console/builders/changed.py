@@ -10,6 +10,8 @@ from runs.models import Action, Attempt, Effect
 UNSETTLED = ("unknown", "ok_invalid")
 PROVEN_STATES = ("succeeded", "compensating", "compensation_held")
 CONFLICTS = ("conflicting_evidence", "duplicate_effect", "idempotency_key_conflict")
+OUTSIDE = "unadmitted_effect"
+"""A task about what another system did and no call admits: that it is there is what the task says."""
 RANK = ("conflict", "unknown", "partly", "partly_undone", "yes", "undone", "no")
 """Keys of looks.ANYTHING_CHANGED, the one that outweighs the others first."""
 
@@ -47,6 +49,7 @@ def of_task() -> Case:
         _when(about_run & Q(Exists(run_effects.filter(compensated_by__isnull=True))), "yes"),
         _when(about_run & Q(Exists(run_effects.exclude(residual=""))), "partly_undone"),
         _when(about_run & Q(Exists(run_effects)), "undone"),
+        _when(about_run & Q(reason_code=OUTSIDE), "yes"),
         _when(about_run, "no"),
         _when(Q(reason_code=UNCONFIRMED, action__settled_at__isnull=False), "unknown"),
         When(Q(action__isnull=False), then=of_action("action__")),

@@ -11,6 +11,7 @@ from console.builders import words
 from console.builders.record import Record, answer_of
 from console.looks import Look
 from console.pages.common import Customer, EffectRow, Total
+from recovery import gaps
 from runs.models import Action, Run
 
 PROOF = {
@@ -84,8 +85,8 @@ def look_of(action: Action) -> Look:
 
 
 def customer(run: Run, record: Record) -> Customer:
-    """What the customer was told, and whether what is proven bears it out."""
-    if not run.customer_message:
+    """What the customer was told, and whether what is proven bears it out; a run of origin "outside" has none."""
+    if not run.customer_message or run.origin == gaps.ORIGIN:
         return Customer("", looks.NOT_TOLD)
     done = run.outcome == "ok"
     doubtful = any(answer_of(action) in ("unknown", "conflict", "partly") for action in record.actions)

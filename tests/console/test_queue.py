@@ -304,7 +304,7 @@ def test_the_claim_key_has_a_form_for_a_single_task_or_a_sentence(house: House, 
     assert " data-several" in text(alice, "/")
 
 
-def test_an_amount_without_a_currency_is_not_declared_and_never_called_no_money(house: House, sign_in: SignIn) -> None:
+def test_an_amount_without_a_currency_is_not_declared_and_not_called_none(house: House, sign_in: SignIn) -> None:
     made = factories.billing_manifest()
     credit = next(tool for tool in made["tools"] if tool["name"] == "apply_credit")
     credit["input_schema"] = {"type": "object"}

@@ -153,8 +153,9 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "sent_write": action is not None and action.effect == "write" and action.attempts > 0,
         "tool": task.tool or "the run",
         "final_from": case.final_at if case else None,
+        "askable": case is not None and assembly.askable(case.known),
         "by_hand": case is not None and case.known.connector_kind == "manual",
-        "last_look_kept": case is not None and assembly.early_looks_spent(case.known),
+        "last_look_kept": case is not None and assembly.last_look_kept(case.known),
         "over_threshold": case.known.over_threshold if case else False,
         "approve_until": action.due_at if action and action.state == "awaiting_approval" else None,
     }

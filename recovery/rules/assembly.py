@@ -37,7 +37,12 @@ def assemble(known: Known, now: datetime) -> Evidence:
 
 def reconcilable(known: Known) -> bool:
     """Whether something will tell by itself: a look-up, a poll, or the callback that ends an accepted call."""
-    return looked_up(known) or (accepted(known) and (known.tool.poll is not None or _told_by_callback(known)))
+    return askable(known) or (accepted(known) and _told_by_callback(known))
+
+
+def askable(known: Known) -> bool:
+    """Whether somebody can be asked what happened: by a look-up, or by the poll of an accepted job."""
+    return looked_up(known) or polled(known)
 
 
 def looks_of(known: Known, now: datetime) -> Looks:
@@ -90,6 +95,11 @@ def _over(known: Known, now: datetime) -> bool:
 
 def early_looks_spent(known: Known) -> bool:
     return known.tool.reconcile is not None and known.looks_made >= known.tool.reconcile.max_looks
+
+
+def last_look_kept(known: Known) -> bool:
+    """Whether only that one is left which is kept until it proves something; of polls none is."""
+    return early_looks_spent(known) and not polled(known)
 
 
 def final_look_kept_for(known: Known) -> datetime | None:

@@ -117,14 +117,14 @@ def _reconcile(at: Situation) -> Verb:
         return allowed("reconcile", "F029", _look_sentence(at))
     if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
         return blocked("reconcile", "bound", f"the last look-up is kept for {moment(at.final_from, at.now)}.")
-    answer = decide(asked_by_hand(at.evidence))
+    answer = decide(asked_by_hand(at.evidence, askable=at.askable))
     if answer.action is Action.PROBE and at.evidence.looks == "spent":
-        return allowed("reconcile", answer.rule, f"{_UNANSWERED} {_look_sentence(at)}")
+        return allowed("reconcile", answer.rule, f"{_LAST_LOOK[at.evidence.verdict]} {_look_sentence(at)}")
     if answer.action is Action.PROBE:
         return allowed("reconcile", answer.rule, _look_sentence(at))
     if at.by_hand:
         return blocked("reconcile", answer.rule, f"nobody can be asked about {at.tool}: look there, and attest it.")
-    if not at.evidence.reconcilable:
+    if not (at.evidence.reconcilable and at.askable):
         return blocked("reconcile", answer.rule, f"no look-up is declared for {at.tool}.")
     if at.evidence.looks == "spent" or at.unconfirmed:
         return blocked("reconcile", answer.rule, "all look-ups that the contract allows have been used.")
@@ -133,7 +133,11 @@ def _reconcile(at: Situation) -> Verb:
     return blocked("reconcile", answer.rule, "a look-up would not change what is known.")
 
 
-_UNANSWERED = "The last look-up got no answer and none is made by itself any more; check again once it can answer."
+_LAST_LOOK = {
+    "probe_failed": "The last look-up got no answer and none is made by itself any more; check once it can answer.",
+    "processing": "It was under way when last asked about, and nobody asks by itself any more.",
+}
+"""What a person reads who may check once the look-ups are used up; the verdicts are those of `asked_by_hand`."""
 
 
 def _look_sentence(at: Situation) -> str:

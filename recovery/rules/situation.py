@@ -74,6 +74,7 @@ class Situation:
     waivable        what may be accepted here: "undo" that an effect stays whole, "residual" what an undo left of it,
                     and of a run that has ended "part", "conflict" or "kept" (giving_up.ENDED); `waive_bar` why
                     nothing may, `rest_over` whether it is more than one person may accept.
+    askable         whether a look-up or a poll can say what came of this call.
     by_hand         whether the system of this call is one that no request reaches (connector kind manual).
     outside         whether the task is about what happened outside: no agent works on its run.
     agent_gone      why no agent goes on with the run, in words; empty while one may.
@@ -125,6 +126,7 @@ class Situation:
     undoable: int = 0
     doubtful: int = 0
     stopped: str = ""
+    askable: bool = True
     by_hand: bool = False
     outside: bool = False
     agent_gone: str = ""
@@ -178,11 +180,13 @@ def unattended(at: Situation, name: str) -> Verb | None:
     return blocked(name, "agent", f"{at.agent_gone}; nobody would go on with this run.")
 
 
-def asked_by_hand(evidence: Evidence) -> Evidence:
-    """The evidence as a look meets it that a person orders: it need not be due, and after one that got no answer at
-    all (a credential that was refused, say) the ceiling of looks is not the end of it."""
-    unanswered = evidence.looks == "spent" and evidence.verdict == "probe_failed"
-    return evidence._replace(looks="due") if unanswered or evidence.looks == "later" else evidence
+def asked_by_hand(evidence: Evidence, *, askable: bool) -> Evidence:
+    """The evidence as a look meets it that a person orders: it need not be due, and the ceiling of looks is not the
+    end of it after one that got no answer at all (a credential that was refused, say) or found the job under way.
+    `askable`: a look-up or a poll is there; a callback alone cannot be asked for.
+    """
+    still_open = evidence.looks == "spent" and evidence.verdict in ("probe_failed", "processing")
+    return evidence._replace(looks="due") if askable and (still_open or evidence.looks == "later") else evidence
 
 
 def surely_nothing(evidence: Evidence) -> bool:

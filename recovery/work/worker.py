@@ -205,7 +205,8 @@ def _no_longer(decision: Decision, case: Case) -> str | None:
         return None  # a later count of what was believed on less than a final look
     if action.settled_at is not None:
         return "The call was settled meanwhile."
-    looks = asked_by_hand(case.evidence).looks if decision.by is not None else case.evidence.looks
+    by_hand = asked_by_hand(case.evidence, askable=assembly.askable(case.known))
+    looks = (by_hand if decision.by is not None else case.evidence).looks
     if case.suppose(looks="spent" if looks == "spent" else "due").action is not Answer.PROBE:
         return "A look-up would not change what is known."
     return None

@@ -6,6 +6,7 @@ import pytest
 from steadyhand.contract import Cancel
 
 from recovery import intake, settle
+from recovery.work.decisions import Refused
 from runs import record, wall
 from runs.models import Person
 from runs.querysets import read_clock
@@ -166,6 +167,25 @@ def test_polls_have_a_ceiling(agent: Agent, sends: Sends) -> None:
     assert standing(case) == ("escalated", "needs_human", "external_outcome_unknown")
 
 
+@pytest.mark.parametrize("bounds", [{}, {"max_in_flight_seconds": 3600, "max_visibility_lag_seconds": 60}])
+def test_after_the_last_poll_a_person_asks_once_more_each_time_they_check(
+    agent: Agent, sends: Sends, omar: Person, bounds: dict[str, int]
+) -> None:
+    look_up = {"path": "/x", "items": "items", "ours": {"ref": "{key}"}, "external_id": "id"}
+    case = accept(agent, export={"reconcile": {"connector": "jobs", "look": look_up, "max_looks": 2, **bounds}})
+    sends.say(RUNNING, RUNNING, RUNNING, DONE)
+    for _ in range(3):
+        after(case, 30)
+    press("reconcile", case, omar)
+    look(case)
+    assert standing(case) == ("escalated", "needs_human", "external_outcome_unknown")
+    after(case, 600)
+    assert len(sends.sent) == 3, "a check is one poll, and none follows by itself"
+    press("reconcile", case, omar)
+    look(case)
+    assert effects(case) == ["start_export"]
+
+
 def test_a_start_that_was_never_answered_is_not_polled(agent: Agent, sends: Sends) -> None:
     register(agent, manifest())
     case = open_run(agent, scope={})
@@ -214,6 +234,13 @@ def test_nobody_looks_while_a_callback_is_awaited(agent: Agent, sends: Sends) ->
     after(case, 100)
     assert standing(case) == PENDING
     assert (sends.sent, open_tasks(case)) == ([], [])
+
+
+def test_nobody_can_be_asked_for_a_callback_that_never_came(agent: Agent, sends: Sends, omar: Person) -> None:
+    case = awaited(agent)
+    after(case, 121)
+    with pytest.raises(Refused, match="no look-up is declared for start_export"):
+        press("reconcile", case, omar)
 
 
 def test_a_callback_that_never_comes_is_a_persons_at_the_runs_end(agent: Agent, sends: Sends) -> None:

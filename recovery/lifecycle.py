@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 
 from django.db.models import Q
@@ -45,6 +46,28 @@ def cancel(run: Run, actor: Actor, *, reason: str) -> None:
     """
     if run.state == "cancelling":
         return
+    for one in (run, *_open_below(run)):
+        if one.state != "cancelling":
+            _cancel(one, actor, reason)
+
+
+def _open_below(run: Run) -> list[Run]:
+    """Every open run that works for this one, however deep, each after the one that it works for.
+
+    They are locked in the order of their ids, as whoever locks several runs does (`leaving`). None is added while the
+    run above is locked.
+    """
+    found: list[uuid.UUID] = []
+    level = [run.pk]
+    while level:
+        level = list(Run.objects.filter(parent_id__in=level, ended_at__isnull=True).values_list("pk", flat=True))
+        found += level
+    rows = Run.objects.select_for_update(no_key=True).filter(pk__in=found, ended_at__isnull=True).order_by("id")
+    locked = {one.pk: one for one in rows} if found else {}
+    return [locked[pk] for pk in found if pk in locked]
+
+
+def _cancel(run: Run, actor: Actor, reason: str) -> None:
     record.move_run(run, "cancelling", actor, kind="cancelling", reason=reason, goal="cancel")
     turns.abandon(run, actor)
     _give_up_reads(run)
@@ -55,8 +78,6 @@ def cancel(run: Run, actor: Actor, *, reason: str) -> None:
     for task in run.tasks.filter(Q(action=None) | never_sent, state__in=("open", "claimed", "reopened")):
         escalation.close(task, actor=actor, resolution="The run was cancelled.")
     settle.refresh_run(run, actor)
-    for child in Run.objects.select_for_update(no_key=True).filter(parent=run, ended_at__isnull=True).order_by("id"):
-        cancel(child, actor, reason=reason)
 
 
 def earliest_due(run: Run) -> datetime | None:

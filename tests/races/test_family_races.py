@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -51,6 +52,39 @@ def test_F070_what_is_swept_waits_for_nobody_who_holds_its_parent(agent: Agent, 
         (done,) = at_once(in_no_time)
     assert done["leases"] == len(children)
     assert [kinds(case).count("lease_expired") for case in (parent, *children)] == [0, 1, 1, 1]
+
+
+def test_F136_a_cancel_of_a_deep_family_takes_the_order_of_whoever_locks_several_runs(agent: Agent) -> None:
+    register(agent)
+    above = open_run(agent, scope={})
+    elder = open_run(agent, scope={}, parent_run_id=str(above.run_id))
+    below = open_run(agent, scope={}, parent_run_id=str(elder.run_id))
+    younger = open_run(agent, scope={}, parent_run_id=str(above.run_id))
+    assert below.run_id < younger.run_id
+    one_is_held = threading.Event()
+
+    def somebody_leaves() -> None:
+        with wall.within(agent.tenant.pk):
+            assert record.lock_run(below.run_id) is not None
+            one_is_held.set()
+            assert _somebody_waits()
+            assert record.lock_run(younger.run_id) is not None
+
+    def cancel() -> None:
+        assert one_is_held.wait(20)
+        intake.cancel(agent.who, above.run_id, Cancel(reason="No."), request_id="t")
+
+    assert at_once(somebody_leaves, cancel) == [None, None]
+    assert {standing(case)[0] for case in (above, elder, below, younger)} == {"cancelled"}
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        for _ in range(200):
+            cursor.execute("SELECT pg_sleep(0.05), EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+            if cursor.fetchone()[1]:
+                return True
+    return False
 
 
 @ROUNDS

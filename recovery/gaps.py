@@ -24,7 +24,7 @@ from steadyhand.paths import MISSING, dig
 from recovery import endings, escalation, settle
 from recovery.connectors import listing
 from recovery.models import Gap, OutsideSweep
-from recovery.rules import messages
+from recovery.rules import foreign, messages
 from runs import definitions, record, redact, vault
 from runs.models import WITHOUT_EFFECT, Action, AgentClient, Attempt, Effect, Run, Workflow
 from runs.querysets import read_clock
@@ -214,7 +214,7 @@ def _new(sweep: OutsideSweep, nobodys: dict[str, Listed]) -> list[Listed]:
 
 def _open_gap(sweep: OutsideSweep, one: Listed, actor: Actor) -> None:
     intent = f"{one.external_id} at {sweep.connector}: which call made it?"
-    run = _outside_run(sweep.workflow, f"gap:{sweep.connector}:{one.external_id}"[:200], intent)
+    run = _outside_run(sweep.workflow, f"gap:{sweep.connector}:{one.external_id}", intent)
     _gap(sweep, one, run).save(force_insert=True)
     data = {"connector": sweep.connector, "external_id": one.external_id, "happened_at": one.at.isoformat()}
     record.write_event(run, "gap_found", actor, reason=_sentence(sweep, one.external_id, one.at), data=data)
@@ -228,7 +228,7 @@ def _open_together(sweep: OutsideSweep, found: Sequence[Listed], actor: Actor) -
     span = f"made from {begun:%Y-%m-%d %H:%M:%S} to {ended:%Y-%m-%d %H:%M:%S} UTC"
     words = f"{sweep.connector} lists {len(found)} more, {span}, and no call admits them."
     unnamed = f" and {len(found) - len(ids)} more" if len(found) > len(ids) else ""
-    ref = f"gaps:{sweep.connector}:{ids[0]}"[:200]
+    ref = f"gaps:{sweep.connector}:{ids[0]}"
     run = _outside_run(sweep.workflow, ref, f"{words} Which calls made them? {', '.join(ids)}{unnamed}")
     Gap.objects.bulk_create([_gap(sweep, one, run) for one in found], batch_size=500)
     data = {"connector": sweep.connector, "count": len(found), "external_ids": ids}
@@ -253,9 +253,7 @@ def _outside_run(workflow: Workflow, ref: str, intent: str) -> Run:
     """A run that holds a question about what happened outside; its client signs in nowhere."""
     client = _nobody(workflow.tenant_id)
     manifest = definitions.of_workflow(workflow, workflow.tenant).manifest
-    request = OpenRun(
-        workflow=workflow.name, client_ref=redact.clean_text(ref, 200), intent=redact.clean_text(intent, 2000)
-    )
+    request = OpenRun(workflow=workflow.name, client_ref=foreign.name(ref), intent=redact.clean_text(intent, 2000))
     run = record.open_run(request, client=client, workflow=workflow, manifest=manifest)
     Run.objects.filter(pk=run.pk).update(origin=ORIGIN)
     run.refresh_from_db()

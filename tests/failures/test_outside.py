@@ -127,6 +127,13 @@ def test_an_effect_that_no_call_admits_is_a_gap_and_a_task(ledger: Ledger, tenan
     assert (run.state, run.outcome, run.reason_code) == ("escalated", "needs_human", "unadmitted_effect")
 
 
+def test_two_long_ids_that_begin_alike_are_two_questions(ledger: Ledger, tenant: Tenant) -> None:
+    for last in "ab":
+        ledger.made("cr_" * 65 + last, ago=-300)
+    listed(tenant)
+    assert asked(tenant) == [("gap", "unadmitted_effect", "billing-support")] * 2
+
+
 def test_it_is_asked_once_however_often_it_is_listed(ledger: Ledger, tenant: Tenant) -> None:
     ledger.made("cr_9", ago=-580)
     for _ in range(3):

@@ -54,8 +54,8 @@ def _check(letter: DeadLetter) -> None:
     exceeded = scope.breach(run.scope, tool, arguments, read_clock)
     if exceeded is not None:
         raise NotNow(f"The run may not do this any more: {exceeded[1]}.")
-    if clients.gone(run.client):
-        raise NotNow(f"Nobody would send it: {clients.gone(run.client)}.")
+    if gone := clients.gone(run.client):
+        raise NotNow(f"Nobody would send it: {gone}.")
     if stops.for_call(run, tool) is not None:
         raise NotNow("A stop switch stands before this call; it is lifted first.")
 

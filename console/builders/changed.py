@@ -52,6 +52,7 @@ def of_task() -> Case:
         _when(about_run & Q(reason_code=OUTSIDE), "yes"),
         _when(about_run, "no"),
         _when(Q(reason_code=UNCONFIRMED, action__settled_at__isnull=False), "unknown"),
+        _when(Q(reason_code="conflicting_evidence", action__isnull=False) & ~Q(state="resolved"), "conflict"),
         When(Q(action__isnull=False), then=of_action("action__")),
         default=Value("no"),
         output_field=CharField(),

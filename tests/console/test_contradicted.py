@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests import factories
@@ -41,3 +43,19 @@ def test_F028_the_run_says_so_in_its_history(seen: tuple[str, str]) -> None:
     assert "A declared bound was not kept." in run
     assert "New evidence contradicts what was decided about apply_credit" in run
     assert "Task reopened" in run
+
+
+def test_F029_a_believed_reply_that_a_later_count_denies_is_a_conflict_while_it_is_asked_about(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house: House = make_house(factories.billing_manifest(in_flight_seconds=20, lag_seconds=5))
+    looks = script(monkeypatch)
+    case = factories.open_run(house.agent)
+    factories.succeed(case)
+    factories.finish(case)
+    looks.say(ABSENT)
+    advance_clock(seconds=60)
+    look(case)
+    browser = house.browser("alice")
+    assert "Conflict: the records contradict each other" in plain(text(browser, address(case)))
+    assert re.search(r"records contradict each other .{0,160} Conflict ", plain(text(browser, "/")))

@@ -410,9 +410,9 @@ class Effect(TenantRow):
 class Event(TenantRow):
     """What happened, in order, for ever: the trace and the audit row in one (I11).
 
-    `number` is that order within a run, for everybody who writes of a run holds its row: ids follow the clocks of the
-    processes that made them, and a transaction may have its `txid` before it waits for the row. Rows of before
-    numbers have 0 and follow their ids.
+    `number` is that order for all that moves a run or its calls, for that is done under the lock of the run's row.
+    Ids follow the clocks of the processes that made them, and a transaction may have its `txid` before it waits for
+    the row. Rows of before numbers have 0 and follow their ids.
     """
 
     IN_ORDER = ("number", "pk")

@@ -19,7 +19,7 @@ from recovery.case import Case
 from recovery.escalation import UNCONFIRMED
 from recovery.giving_up import Question
 from recovery.models import DeadLetter, Decision, HumanTask
-from recovery.rules import assembly, bounds, policy, scope
+from recovery.rules import assembly, bounds, policy, scope, testimony
 from recovery.rules.plans import Plan
 from recovery.rules.situation import ABILITY_OF, LABELS, Ceiling, Situation, Verb, moment, surely_nothing
 from recovery.statements import Statement
@@ -154,6 +154,8 @@ def _call(task: HumanTask, case: Case | None) -> dict[str, Any]:
         "tool": task.tool or "the run",
         "final_from": case.final_at if case else None,
         "askable": case is not None and assembly.askable(case.known),
+        "demoted": case is not None and case.known.demoted,
+        "bound_broke": case is not None and testimony.bound_broke(case.known),
         "by_hand": case is not None and case.known.connector_kind == "manual",
         "last_look_kept": case is not None and assembly.last_look_kept(case.known),
         "over_threshold": case.known.over_threshold if case else False,

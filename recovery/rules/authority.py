@@ -185,9 +185,10 @@ def attest(at: Situation) -> Verb:
         return blocked("attest", "settled", "it is certain already that nothing happened.")
     if at.evidence.verdict == "partial_final":
         return blocked("attest", "5e", "it is certain that only a part happened; neither answer would be true.")
-    if at.evidence.verdict == "conflict":
+    if at.evidence.verdict == "conflict" and not at.bound_broke:
         return blocked("attest", "1", "the records contradict each other; one more word would not settle that.")
-    sentence = "You state with the provider's reference what happened"
+    sentence = "You state with the provider's reference "
+    sentence += "that it happened" if at.bound_broke else "what happened"
     if counts_alone(at):
         return allowed("attest", "attest", f"{sentence}; your word counts at once.")
     return allowed("attest", "attest", f"{sentence}; it counts once a second person confirms it.")

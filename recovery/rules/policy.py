@@ -80,7 +80,7 @@ def retry_safe(at: Situation) -> tuple[str, str, str]:
     if surely_nothing(at.evidence):
         why = _WHY_NOT_AGAIN.get(answer.reason, "it may not be sent again")
         return "no", f"Nothing happened, but {why}.", answer.rule
-    return "no", _why_not(at.evidence), answer.rule
+    return "no", _BROKE if at.bound_broke else _why_not(at.evidence), answer.rule
 
 
 def _read_again(at: Situation, answer: NextAction) -> str:
@@ -95,6 +95,7 @@ def _why_not(evidence: Evidence) -> str:
     return "Nothing proves that it would not happen twice."
 
 
+_BROKE = "An effect turned up where a look-up had ruled it out; sent again, it would happen twice."
 _NOT_APPROVED = "It waits for an approval; nothing is sent before that."
 _WHY_NOT_AGAIN = {
     "retry_exhausted": "all its tries are used",
@@ -117,7 +118,9 @@ def _reconcile(at: Situation) -> Verb:
         return allowed("reconcile", "F029", _look_sentence(at))
     if at.last_look_kept and at.final_from is not None and at.now < at.final_from:
         return blocked("reconcile", "bound", f"the last look-up is kept for {moment(at.final_from, at.now)}.")
-    answer = decide(asked_by_hand(at.evidence, askable=at.askable))
+    if at.bound_broke and at.askable:
+        return allowed("reconcile", "F028", _look_sentence(at))
+    answer = decide(asked_by_hand(at.evidence, askable=at.askable, demoted=at.demoted))
     if answer.action is Action.PROBE and at.evidence.looks == "spent":
         return allowed("reconcile", answer.rule, f"{_LAST_LOOK[at.evidence.verdict]} {_look_sentence(at)}")
     if answer.action is Action.PROBE:
@@ -136,12 +139,15 @@ def _reconcile(at: Situation) -> Verb:
 _LAST_LOOK = {
     "probe_failed": "The last look-up got no answer and none is made by itself any more; check once it can answer.",
     "processing": "It was under way when last asked about, and nobody asks by itself any more.",
+    "absent": "Nothing was found so far, and nobody asks by itself any more.",
 }
 """What a person reads who may check once the look-ups are used up; the verdicts are those of `asked_by_hand`."""
 
 
 def _look_sentence(at: Situation) -> str:
     asks = f"Asks the provider for the effect of {at.tool} by its action identity. Reads only, sends nothing."
+    if at.demoted:
+        return f"{asks} Its bounds were not kept: an effect that it finds is proof, finding nothing is none."
     if at.final_from is None:
         return f"{asks} No bound is declared, so finding nothing will prove nothing."
     if at.final_from > at.now:

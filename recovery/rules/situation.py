@@ -75,6 +75,8 @@ class Situation:
                     and of a run that has ended "part", "conflict" or "kept" (giving_up.ENDED); `waive_bar` why
                     nothing may, `rest_over` whether it is more than one person may accept.
     askable         whether a look-up or a poll can say what came of this call.
+    demoted         whether the look-up's connector broke its bounds; `bound_broke` whether an effect of this call
+                    showed that, and nothing else contradicts it.
     by_hand         whether the system of this call is one that no request reaches (connector kind manual).
     outside         whether the task is about what happened outside: no agent works on its run.
     agent_gone      why no agent goes on with the run, in words; empty while one may.
@@ -127,6 +129,8 @@ class Situation:
     doubtful: int = 0
     stopped: str = ""
     askable: bool = True
+    demoted: bool = False
+    bound_broke: bool = False
     by_hand: bool = False
     outside: bool = False
     agent_gone: str = ""
@@ -180,12 +184,14 @@ def unattended(at: Situation, name: str) -> Verb | None:
     return blocked(name, "agent", f"{at.agent_gone}; nobody would go on with this run.")
 
 
-def asked_by_hand(evidence: Evidence, *, askable: bool) -> Evidence:
+def asked_by_hand(evidence: Evidence, *, askable: bool, demoted: bool) -> Evidence:
     """The evidence as a look meets it that a person orders: it need not be due, and the ceiling of looks is not the
-    end of it after one that got no answer at all (a credential that was refused, say) or found the job under way.
+    end of it after one that got no answer at all (a credential that was refused, say), found the job under way, or
+    found nothing where the connector is `demoted`: no last look is kept there, and an effect may still turn up.
     `askable`: a look-up or a poll is there; a callback alone cannot be asked for.
     """
-    still_open = evidence.looks == "spent" and evidence.verdict in ("probe_failed", "processing")
+    open_ended = ("probe_failed", "processing", "absent") if demoted else ("probe_failed", "processing")
+    still_open = evidence.looks == "spent" and evidence.verdict in open_ended
     return evidence._replace(looks="due") if askable and (still_open or evidence.looks == "later") else evidence
 
 

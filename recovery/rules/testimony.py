@@ -6,6 +6,7 @@ other are a conflict, for the last word does not win.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from recovery.rules import trust
@@ -36,7 +37,7 @@ def observation_of(known: Known) -> Observation:
 
 def _not_disproven(known: Known) -> list[Try]:
     """The tries that may have done something: a final absence settles every one before it; the last one speaks."""
-    disproven = 0 if known.demoted else _disproven_up_to(known.facts)
+    disproven = _disproven_up_to(_trusted(known).facts)
     return [one for one in known.tries if one.number > disproven] or list(known.tries[-1:])
 
 
@@ -70,10 +71,37 @@ def _sent_under_live_key(known: Known, one: Try) -> bool:
 
 def verdict_of(known: Known) -> Verdict:
     """What was learned since the last dispatch; sources that contradict each other are a conflict (F043)."""
-    if overturned(known.facts):
+    if overturned(known.facts) and not _confirmed(known):
         return "conflict"
-    found = _told_since(known)
-    return cast(Verdict, trust.weakened(found)) if known.demoted else found
+    return _told_since(_trusted(known))
+
+
+def bound_broke(known: Known) -> bool:
+    """Whether all that contradicts the effect is an absence that rested on a broken bound, and nobody saw it since
+    (F028)."""
+    open_still = known.demoted and overturned(known.facts) and not _confirmed(known)
+    return open_still and _told_since(_trusted(known)) != "conflict"
+
+
+def _trusted(known: Known) -> Known:
+    """With what each fact is still worth: broken bounds prove nothing, and a person's word never rested on them."""
+    if not known.demoted:
+        return known
+    worth = (
+        replace(one, verdict=trust.weakened(one.verdict)) if one.kind != "person" else one for one in known.facts
+    )
+    return replace(known, facts=tuple(worth))
+
+
+def _confirmed(known: Known) -> bool:
+    """Whether the effect that overturned an absence of a demoted connector was found once more since then.
+
+    Of several tries no look can tell which one it sees, and another may still land: only a person's word counts there.
+    """
+    facts = known.facts
+    since = next((upto for upto in range(len(facts)) if overturned(facts[:upto])), len(facts))
+    kinds = ("person", "probe") if len(known.tries) == 1 else ("person",)
+    return known.demoted and any(one.kind in kinds and counted(one) == "present" for one in facts[since:])
 
 
 def _told_since(known: Known) -> Verdict:

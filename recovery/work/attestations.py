@@ -29,6 +29,8 @@ def attest(seen: Panel, order: Order, actor: Actor) -> Done:
         raise Unusable("outcome", "Say whether it happened or not.")
     if not reference:
         raise Unusable("reference", "A word without the provider's reference proves nothing.")
+    if order.outcome == "absent" and seen.situation.bound_broke:
+        raise Unusable("outcome", "An effect of it was found already; state that it happened, or leave it open.")
     if counts_alone(seen.situation):
         _count(seen, order.outcome, reference, str(order.by), f"{order.by} attests: {WORDS[order.outcome]}.", actor)
         return Done(f"Recorded: {WORDS[order.outcome]}.")

@@ -19,7 +19,7 @@ from recovery.circuits import Entry
 from recovery.connectors import health, kinds, polls
 from recovery.connectors.base import Finding, Question, failed
 from recovery.models import Decision
-from recovery.rules import assembly, circuit
+from recovery.rules import assembly, circuit, testimony
 from recovery.rules.decide import Action as Answer
 from recovery.rules.situation import asked_by_hand
 from recovery.work import outside, polling, recounts, sending, verify
@@ -205,7 +205,10 @@ def _no_longer(decision: Decision, case: Case) -> str | None:
         return None  # a later count of what was believed on less than a final look
     if action.settled_at is not None:
         return "The call was settled meanwhile."
-    by_hand = asked_by_hand(case.evidence, askable=assembly.askable(case.known))
+    if decision.by is not None and testimony.bound_broke(case.known):
+        return None  # nobody else looks, for a contradiction is a person's; and the effect may be found again
+    known = case.known
+    by_hand = asked_by_hand(case.evidence, askable=assembly.askable(known), demoted=known.demoted)
     looks = (by_hand if decision.by is not None else case.evidence).looks
     if case.suppose(looks="spent" if looks == "spent" else "due").action is not Answer.PROBE:
         return "A look-up would not change what is known."

@@ -11,6 +11,7 @@ from steadyhand.contract import Permit, Rollback
 from recovery import demotions, intake
 from recovery.connectors.base import Finding
 from recovery.models import Demotion
+from recovery.work.decisions import Unusable
 from runs import record, wall
 from runs.models import Effect, Event, Evidence, Person, Tenant
 from tests.factories import (
@@ -32,7 +33,19 @@ from tests.factories import (
 )
 from tests.failures.conftest import Opener, manifest
 from tests.failures.outside import Sends, script_sends
-from tests.recovery.stories import ABSENT, TWICE, Looks, actions, evidence, look, open_tasks, present, press, tasks
+from tests.recovery.stories import (
+    ABSENT,
+    TWICE,
+    Looks,
+    actions,
+    evidence,
+    look,
+    open_tasks,
+    panel,
+    present,
+    press,
+    tasks,
+)
 
 pytestmark = [pytest.mark.failures, pytest.mark.django_db]
 BOUNDS = {"in_flight_seconds": 20, "lag_seconds": 5}
@@ -318,3 +331,91 @@ def test_F144_a_late_success_of_what_was_rolled_back_as_nothing_asks_again(
     assert [task.state for task in tasks(case)] == ["reopened"]
     assert len(events(tenant, "bound_violated")) == 1
     assert case.run.state == "failed", "an outcome is never taken back; a person is asked"
+
+
+# --- the way out of a broken bound --------------------------------------------------------------------------
+
+
+def test_F028_the_page_points_at_a_check_and_says_what_it_is_worth(broken: Case, omar: Person) -> None:
+    seen = panel(broken, omar)
+    check, retry, attest = (seen.verb(name) for name in ("reconcile", "retry", "attest"))
+    assert (check.allowed, check.recommended, attest.allowed, retry.allowed) == (True, True, True, False)
+    assert "an effect that it finds is proof, finding nothing is none" in check.sentence
+    assert "it would happen twice" in retry.sentence
+
+
+def test_F028_a_check_that_finds_the_effect_settles_the_call(broken: Case, omar: Person, looks: Looks) -> None:
+    looks.say(present())
+    press("reconcile", broken, omar)
+    look(broken)
+    assert (broken.action().state, open_tasks(broken)) == ("succeeded", [])
+
+
+def test_F028_a_check_that_finds_nothing_proves_nothing_and_may_be_made_again(
+    broken: Case, omar: Person, looks: Looks
+) -> None:
+    looks.say(ABSENT)
+    for _ in range(4):
+        press("reconcile", broken, omar)
+        look(broken)
+        assert (broken.action().state, open_tasks(broken)) == ("held", [("decide_next", "conflicting_evidence")])
+    assert panel(broken, omar).verb("reconcile").allowed
+
+
+def test_F028_a_check_that_finds_two_leaves_a_contradiction_that_no_word_settles(
+    broken: Case, omar: Person, looks: Looks
+) -> None:
+    looks.say(TWICE)
+    press("reconcile", broken, omar)
+    look(broken)
+    assert broken.action().state == "held"
+    assert not panel(broken, omar).verb("attest").allowed
+
+
+def test_F028_a_word_with_a_reference_settles_it_and_from_one_who_may_not_approve_it_takes_two(
+    broken: Case, alice: Person, omar: Person
+) -> None:
+    press("attest", broken, alice, outcome="present", reference="cr_1")
+    assert broken.action().state == "held"
+    press("approve", broken, omar)
+    assert (broken.action().state, open_tasks(broken)) == ("succeeded", [])
+
+
+def test_F028_nobody_may_state_that_what_was_found_did_not_happen(broken: Case, omar: Person) -> None:
+    with pytest.raises(Unusable, match="was found already"):
+        press("attest", broken, omar, outcome="absent", reference="case 1")
+
+
+def test_F028_after_a_second_send_a_look_settles_nothing_for_it_cannot_tell_which_try_it_sees(
+    opened: Opener, omar: Person, looks: Looks
+) -> None:
+    case = opened(**BOUNDS)
+    first = disproven(case, looks)
+    lose_the_reply(case)
+    told_late(case, first)
+    looks.say(present())
+    press("reconcile", case, omar)
+    look(case)
+    assert case.action().state == "held"
+    press("attest", case, omar, outcome="present", reference="cr_1")
+    assert case.action().state == "succeeded"
+
+
+def test_F028_a_person_may_look_on_and_attest_where_a_demoted_connector_found_nothing(
+    broken: Case, agent: Agent, omar: Person, looks: Looks
+) -> None:
+    other = open_run(agent)
+    lose_the_reply(other)
+    looks.say(ABSENT)
+    for _ in range(10):
+        advance_clock(minutes=2)
+        look(other)
+    seen = panel(other, omar)
+    assert seen.case is not None
+    assert (seen.case.evidence.looks, seen.verb("reconcile").allowed) == ("spent", True)
+    press("reconcile", other, omar)
+    look(other)
+    assert evidence(other)[-1] == "absent"
+    press("attest", other, omar, outcome="absent", reference="case 4711")
+    assert other.action().state == "absent_final"
+    assert open_tasks(other) == []

@@ -62,6 +62,7 @@ NEW_MARK = Look("warn", "triangle-alert", "New")
 SECOND_PERSON = Look("warn", "user-check", "Second person")
 AGREES = Look("ok", "circle-check", "Agrees with the ledger")
 DISAGREES = Look("bad", "circle-x", "Does not agree with the ledger")
+CONTESTED = Look("bad", "circle-x", "The ledger no longer supports it")
 NOT_TOLD = Look("idle", "circle-minus", "Nothing to tell yet")
 
 ROLLED_BACK = Look("ok", "undo-2", "Rolled back")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from django.db.models import Case, CharField, Exists, OuterRef, Q, Value, When
 
 from recovery.escalation import UNCONFIRMED
+from recovery.models import HumanTask
 from runs.models import Action, Attempt, Effect
+from runs.states import TASK_OPEN
 
 UNSETTLED = ("unknown", "ok_invalid")
 PROVEN_STATES = ("succeeded", "compensating", "compensation_held")
@@ -21,11 +23,14 @@ def of_action(at: str = "") -> Case:
     tried = Attempt.objects.filter(action=OuterRef(f"{at}pk"))
     done_in_part = Q(Exists(Action.objects.filter(parent=OuterRef(f"{at}pk"), role="item", state="succeeded")))
     left = Effect.objects.filter(action=OuterRef(f"{at}pk"), compensated_by__isnull=False).exclude(residual="")
+    asked = HumanTask.objects.filter(run=OuterRef(f"{at}run"), action=OuterRef(f"{at}pk"), state__in=TASK_OPEN)
+    contested = asked.filter(reason_code__in=CONFLICTS)
     open_question = Q(Exists(tried.filter(Q(observed__in=UNSETTLED) | Q(observed__isnull=True))))
     return Case(
         _when(Q(**{f"{at}effect": "read"}), "no"),
         _when(Q(**{f"{at}state": "conflict"}) | Q(**{f"{at}verdict": "conflict"}), "conflict"),
         _when(Q(**{f"{at}reason_code__in": CONFLICTS, f"{at}settled_at__isnull": True}), "conflict"),
+        _when(Q(Exists(contested)), "conflict"),
         _when(Q(Exists(left)), "partly_undone"),
         _when(Q(**{f"{at}state": "compensated"}), "undone"),
         _when(Q(**{f"{at}state__in": PROVEN_STATES}), "yes"),
@@ -52,7 +57,6 @@ def of_task() -> Case:
         _when(about_run & Q(reason_code=OUTSIDE), "yes"),
         _when(about_run, "no"),
         _when(Q(reason_code=UNCONFIRMED, action__settled_at__isnull=False), "unknown"),
-        _when(Q(reason_code="conflicting_evidence", action__isnull=False) & ~Q(state="resolved"), "conflict"),
         When(Q(action__isnull=False), then=of_action("action__")),
         default=Value("no"),
         output_field=CharField(),

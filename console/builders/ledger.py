@@ -39,6 +39,9 @@ _BY_ANSWER = {"yes": "proven", "no": "absent", "unknown": "unknown", "partly": "
               "undone": "compensated", "partly_undone": "partly_compensated"}  # fmt: skip
 
 
+_ONLY_IF_ANY = ("Contested", "Partly compensated")
+
+
 def rows(record: Record) -> list[EffectRow]:
     """Each call in its order, then what the workflow still demands."""
     first = record.unsettled[0].step if record.unsettled else ""
@@ -52,12 +55,13 @@ def totals(record: Record) -> list[Total]:
     irreversible = [action for action in proven if (tool := record.tool(action)) and tool.irreversible]
     named = {
         "Proven": proven,
+        "Contested": [action for action in writes if answer_of(action) == "conflict"],
         "Unknown": [action for action in writes if answer_of(action) == "unknown"],
         "Compensated": [action for action in writes if answer_of(action) == "undone"],
         "Partly compensated": [action for action in writes if answer_of(action) == "partly_undone"],
         "Irreversible": irreversible,
     }
-    shown = {label: found for label, found in named.items() if found or label != "Partly compensated"}
+    shown = {label: found for label, found in named.items() if found or label not in _ONLY_IF_ANY}
     return [_total(record, label, found) for label, found in shown.items()] if writes else []
 
 
@@ -79,6 +83,8 @@ def look_of(action: Action) -> Look:
     """The badge of one call in the ledger."""
     if action.state == "held" and answer_of(action) == "no":
         return looks.ACTION["held"]
+    if answer_of(action) == "conflict":
+        return looks.EFFECT["conflict"]
     if answer_of(action) == "partly_undone":
         return looks.EFFECT["partly_compensated"]
     return looks.EFFECT[_BY_STATE.get(action.state) or _BY_ANSWER[answer_of(action)]]
@@ -89,8 +95,10 @@ def customer(run: Run, record: Record) -> Customer:
     if not run.customer_message or run.origin == gaps.ORIGIN:
         return Customer("", looks.NOT_TOLD)
     done = run.outcome == "ok"
-    doubtful = any(answer_of(action) in ("unknown", "conflict", "partly") for action in record.actions)
-    agrees = not (done and (doubtful or record.planned))
+    answers = {answer_of(action) for action in record.actions}
+    if done and "conflict" in answers:
+        return Customer(run.customer_message, looks.CONTESTED)
+    agrees = not (done and (answers & {"unknown", "partly"} or record.planned))
     return Customer(run.customer_message, looks.AGREES if agrees else looks.DISAGREES)
 
 
@@ -130,7 +138,8 @@ def _proof(record: Record, action: Action) -> tuple[str, str, datetime | None]:
     """(what proves it, a note, its time)."""
     effect = record.effects.get(action.pk)
     if effect is not None:
-        return PROOF[effect.proven_by], "", effect.proven_at
+        note = "contradicted since" if answer_of(action) == "conflict" else ""
+        return PROOF[effect.proven_by], note, effect.proven_at
     if action.state == "succeeded":
         return PROOF["response"], "", action.settled_at
     if action.settled_at is not None:

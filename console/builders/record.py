@@ -65,6 +65,12 @@ class Record:
         return [effect for effect in self.standing if effect.compensated_by_id is not None]
 
     @property
+    def contested(self) -> list[Effect]:
+        """What stands by one word and is denied by another, while a person is asked which is true."""
+        denied = {action.pk for action in self.actions if answer_of(action) == "conflict"}
+        return [effect for effect in self.standing if effect.action_id in denied]
+
+    @property
     def undone(self) -> list[Effect]:
         """What was taken back whole."""
         found = self.effects.values()

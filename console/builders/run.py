@@ -110,14 +110,17 @@ def _facts(visit: Visit, record: Record) -> list[Fact]:
     amounts = words.sums((action.value_minor, action.currency) for action in doubtful)
     silent = sum(ledger.undeclared(record, action) for action in doubtful)
     money = at_risk(amounts, silent) if amounts or silent else ""
+    contested = len(record.contested)
+    alarms = [f"{contested} contested"] if contested else []
+    alarms += filter(None, [f"{len(doubtful)} unknown", money]) if doubtful else []
     elapsed = ((run.ended_at or visit.now) - run.opened_at).total_seconds()
     return [
         Fact("Outcome", run.outcome or "none yet", strong=bool(run.outcome)),
         Fact("Reason", run.reason_code or "none yet", mono=bool(run.reason_code)),
         Fact(
             "Effects",
-            words.effects(len(record.standing), len(record.undone), len(record.partly)),
-            alarm=", ".join(filter(None, [f"{len(doubtful)} unknown", money])) if doubtful else "",
+            words.effects(len(record.standing) - contested, len(record.undone), len(record.partly)),
+            alarm=", ".join(alarms),
             alarm_css="unk",
         ),
         Fact("Workflow", str(run.workflow)),

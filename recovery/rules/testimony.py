@@ -87,16 +87,17 @@ def _trusted(known: Known) -> Known:
     """With what each fact is still worth: broken bounds prove nothing, and a person's word never rested on them."""
     if not known.demoted:
         return known
-    worth = (
-        replace(one, verdict=trust.weakened(one.verdict)) if one.kind != "person" else one for one in known.facts
-    )
-    return replace(known, facts=tuple(worth))
+    return replace(known, facts=tuple(map(_worth, known.facts)))
+
+
+def _worth(fact: Fact) -> Fact:
+    return fact if fact.kind == "person" else replace(fact, verdict=trust.weakened(fact.verdict))
 
 
 def _confirmed(known: Known) -> bool:
     """Whether the effect that overturned an absence of a demoted connector was found once more since then.
 
-    Of several tries no look can tell which one it sees, and another may still land: only a person's word counts there.
+    Of several tries no look can tell which one it sees, and another may still land: a person's word counts there.
     """
     facts = known.facts
     since = next((upto for upto in range(len(facts)) if overturned(facts[:upto])), len(facts))

@@ -52,10 +52,18 @@ def test_F029_a_believed_reply_that_a_later_count_denies_is_a_conflict_while_it_
     looks = script(monkeypatch)
     case = factories.open_run(house.agent)
     factories.succeed(case)
+    factories.succeed(case, "draft_reply")
     factories.finish(case)
     looks.say(ABSENT)
     advance_clock(seconds=60)
     look(case)
     browser = house.browser("alice")
+    page = plain(text(browser, address(case)))
+    assert "The ledger no longer supports it" in page
+    assert "Agrees with the ledger" not in page
+    assert "Contested 120.00 EUR" in page
+    assert not re.search(r"Proven [^A-Z]*120.00 EUR", page)
+    assert "contradicted since" in page
     assert "Conflict: the records contradict each other" in plain(text(browser, address(case)))
     assert re.search(r"records contradict each other .{0,160} Conflict ", plain(text(browser, "/")))
+    assert re.search(r"Effects 1 proven\W+1 contested", plain(text(browser, f"/runs/{case.run_id}/")))

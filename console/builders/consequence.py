@@ -163,6 +163,8 @@ def _early(seen: Seen) -> str:
 
 
 def _ends(seen: Seen) -> str:
+    if seen.panel.situation.outside:
+        return "The question is closed with your reason. Nothing changes in the other system."
     unknown = [action for action in seen.record.unsettled if _may_have_happened(seen, action)]
     if unknown:
         named = ", ".join(

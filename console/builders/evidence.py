@@ -6,9 +6,12 @@ from console import looks
 from console.builders.attempts import bytes_words, came_back, declared, told
 from console.builders.record import Record
 from console.pages.task import Conflict, EvidenceRow
-from recovery.models import Demotion
-from runs.models import Action, Attempt, Event, Evidence
+from recovery import gaps
+from recovery.models import Demotion, Gap
+from runs import redact
+from runs.models import Action, Attempt, Event, Evidence, Run
 
+MOST_LISTED, MOST_FIELDS, LONGEST_FACT = 20, 8, 500
 OWN_RECEIPT, PROVIDERS_REPLY = 3, 4
 _SENDERS = {True: "Our worker", False: "Agent's boundary"}
 _FOUND = ("present", "present_final", "conflict")
@@ -27,7 +30,7 @@ def rows(record: Record, action: Action | None) -> list[EvidenceRow]:
     about = [action] if action is not None else record.actions
     facts = [fact for one in about for fact in _of(record, one)]
     facts.sort(key=lambda fact: (fact.strength, fact.at), reverse=True)
-    return [*facts, *_claim(record)]
+    return [*facts, *_listed(record.run), *_claim(record)]
 
 
 def conflicts(record: Record, action: Action | None) -> list[Conflict]:
@@ -104,6 +107,24 @@ def _try(action: Action, attempt: Attempt) -> EvidenceRow:
         "Typed answer" if typed else "Provider's reply" if replied else "Own receipt",
         attempt.ended_at or attempt.dispatched_at,
     )
+
+
+def _listed(run: Run) -> list[EvidenceRow]:
+    """The effects that no call admits, each with what the other system tells of it; the first of many."""
+    found = run.gaps.order_by("id")[:MOST_LISTED] if run.origin == gaps.ORIGIN else ()
+    return [
+        EvidenceRow(_told_of(gap), f"{gap.connector} listing", PROVIDERS_REPLY, "Provider's listing", gap.happened_at)
+        for gap in found
+    ]
+
+
+def _told_of(gap: Gap) -> str:
+    """Its id and fields as the listing has them (redacted when it was kept), and since when we know of it."""
+    record = gap.raw.get("record") if isinstance(gap.raw, dict) else None
+    plain = record.items() if isinstance(record, dict) else ()
+    told = [f"{name} {value}" for name, value in plain if isinstance(value, str | int | float)][:MOST_FIELDS]
+    said = ", ".join([gap.external_id, *([f"reference {gap.reference}"] if gap.reference else []), *told])
+    return redact.clean_text(f"{said}; first listed {gap.found_at:%Y-%m-%d %H:%M:%S} UTC.", LONGEST_FACT)
 
 
 def _claim(record: Record) -> list[EvidenceRow]:

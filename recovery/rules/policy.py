@@ -5,6 +5,8 @@ Pure. The same answer draws the buttons, gates the POST and is asked again by th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from recovery.rules import authority, desk
 from recovery.rules.decide import Action, NextAction, decide
 from recovery.rules.evidence import Evidence
@@ -216,13 +218,18 @@ def _again_sentence(at: Situation) -> str:
 
 
 def _cancel(at: Situation) -> Verb:
+    verb = _stop(at)
+    return replace(verb, label="Close the question") if at.outside else verb
+
+
+def _stop(at: Situation) -> Verb:
     bar = barred(at, "cancel")
     if bar is not None:
         return bar
     if not at.run_open or at.run_state == "cancelling":
         return blocked("cancel", "run", "the run has ended or is being cancelled.")
     if at.outside:
-        return allowed("cancel", "gap", "Closes the question. What was found stays as it is in the other system.")
+        return allowed("cancel", "gap", "You looked into it. What was found stays as it is in the other system.")
     write = at.evidence if at.evidence is not None and at.evidence.effect == "write" and not at.settled else None
     if write is not None and write.verdict == "partial_final":
         sentence = f"Stops everything not yet sent. The parts of {at.tool} that are proven stay and are listed."

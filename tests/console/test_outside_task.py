@@ -27,7 +27,7 @@ def test_what_no_call_admits_did_change_something(
     ledger = Ledger()
     with installed(tmp_path, books.NAME, ledger):
         register(house.agent, manifest())
-        ledger.made("cr_9", ago=-300)
+        ledger.made("cr_9", ago=-300, amount_minor=12000, currency="EUR")
         listed(house.nordlicht)
     with wall.within(house.nordlicht.pk):
         task = HumanTask.objects.get(reason_code="unadmitted_effect")
@@ -36,4 +36,9 @@ def test_what_no_call_admits_did_change_something(
     assert "Yes, outside The other system lists it; no call on record made it." in page
     assert "Nothing to tell yet" in page
     assert "under review" not in page, "nobody asked for it, so nobody was told anything"
+    facts = page[page.index("Evidence Strongest first") :]
+    assert "cr_9, currency EUR, amount_minor 12000; first listed" in facts, "the effect is shown and not only told of"
+    assert f"{books.NAME} listing" in facts
+    assert "Close the question" in page
+    assert "Cancel the run" not in page
     assert "Yes, proven" in plain(text(alice, "/")), "the list says as little as the page that nothing changed"

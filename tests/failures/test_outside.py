@@ -69,8 +69,8 @@ class Ledger:
         end = start + self.page_size
         return Page(tuple(held[start:end]), str(end) if end < len(held) else "")
 
-    def made(self, external_id: str, *, reference: str = "", key: str = "", ago: float = 1) -> None:
-        self.effects.append(Listed(external_id, now() - timedelta(seconds=ago), reference, key))
+    def made(self, external_id: str, *, reference: str = "", key: str = "", ago: float = 1, **record: Any) -> None:
+        self.effects.append(Listed(external_id, now() - timedelta(seconds=ago), reference, key, record))
 
 
 def now() -> datetime:

@@ -63,6 +63,7 @@ def question(asked: Asked, *, typed: str = "", error: str = "") -> AskedPage:
         choices = [("true", "Yes"), ("false", "No")]
     return AskedPage(
         by=asked.by,
+        about=asked.about,
         label=field.label,
         hint=" ".join(part for part in (field.hint, field.rule) if part),
         choices=choices,

@@ -52,6 +52,8 @@ class Typed:
 def intro(seen: Seen, verb: Verb) -> str:
     if seen.panel.statement is not None and verb.name in ("approve", "reject"):
         return f"{seen.panel.statement}. Steadyhand sends nothing."
+    if seen.panel.situation.outside and verb.name == "cancel":
+        return "Steadyhand sends nothing. The question is closed."
     stops = seen.panel.plan.stop_in_words if verb.name == "compensate" else ""
     return f"{_INTRO[verb.name]} {stops}".rstrip()
 

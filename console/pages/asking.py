@@ -23,9 +23,13 @@ class LinkPage:
 
 @dataclass(frozen=True, slots=True)
 class AskedPage:
-    """Context name `page` of answer/form.html: one field. `choices` are (value, word); empty for typed answers."""
+    """Context name `page` of answer/form.html: one field. `choices` are (value, word); empty for typed answers.
+
+    `about` is the tool's title, empty where its contract has none.
+    """
 
     by: str
+    about: str
     label: str
     hint: str
     choices: list[tuple[str, str]]

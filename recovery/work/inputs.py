@@ -27,10 +27,14 @@ from runs.record import Actor
 
 @dataclass(frozen=True)
 class Asked:
-    """What the page behind a link may say: who asks, and the one field."""
+    """What the page behind a link may say: who asks, what the call does in its author's words, and the one field.
+
+    What the tool itself said when it refused is not among it: that text may hold anything.
+    """
 
     by: str
     field: Field
+    about: str = ""
 
 
 class Closed(Exception):
@@ -75,7 +79,9 @@ def read(link: str) -> Asked:
         field = questions.field_of(asked.run, asked.action) if asked is not None else None
         if field is None:
             raise Closed
-        return Asked(Tenant.objects.values_list("name", flat=True).get(pk=tenant_id), field)
+        assert asked is not None  # noqa: S101  (it has a field)
+        tool = definitions.of_run(asked.run).tools[asked.action.tool]
+        return Asked(Tenant.objects.values_list("name", flat=True).get(pk=tenant_id), field, tool.title)
 
 
 def answer(link: str, text: str, *, request_id: str) -> None:

@@ -84,6 +84,7 @@ def test_the_page_asks_one_thing_and_tells_nothing_else(house: House, case: Case
     assert "Nordlicht Energie needs one more thing" in text
     assert "Account number" in text
     assert "At most 20 characters." in text
+    assert "It is about this step: Credit an account." in text
     html = response.content.decode()
     assert re.findall(r'name="(\w+)"', html[html.index("<main") :]) == ["csrfmiddlewaretoken", "answer"]
     for told in ("acct_8841", "INV-20931", "apply_credit", "12000", "alert(1)", str(case.run_id)):

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolAnd
-from django.db.models import BooleanField, CharField, Count, F, Func, Max, Min, Q, QuerySet, Sum, Value
+from django.db.models import BooleanField, Case, CharField, Count, F, Func, Max, Min, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Cast, Coalesce, Concat, JSONObject
 
 from console.builders import changed
 from recovery.models import HumanTask
 from recovery.rules import messages
+from recovery.rules.situation import ASKED_AGAIN
 
 CAUSE = ("tenant_id", "workflow_name", "reason_code", "tool")
 UNDECLARED = Q(action__effect="write") & (Q(value_minor__isnull=True) | Q(currency=""))
@@ -34,7 +35,11 @@ class LooksUp(Func):
     output_field = BooleanField()
 
 
-CAN_LOOK = LooksUp(F("run__workflow__manifest"), JSONObject(tool=F("tool")))
+CAN_LOOK = Case(
+    When(Q(action__state="held") & ~Q(action__verdict__in=ASKED_AGAIN), then=Value(False)),
+    default=LooksUp(F("run__workflow__manifest"), JSONObject(tool=F("tool"))),
+)
+"""Whether a look-up could still say what happened: a call is held once none is left that would (rule 9h)."""
 
 
 @dataclass

@@ -184,14 +184,18 @@ def unattended(at: Situation, name: str) -> Verb | None:
     return blocked(name, "agent", f"{at.agent_gone}; nobody would go on with this run.")
 
 
+ASKED_AGAIN = ("probe_failed", "processing")
+"""What a last look may have said for a person to order one more."""
+
+
 def asked_by_hand(evidence: Evidence, *, askable: bool, demoted: bool) -> Evidence:
     """The evidence as a look meets it that a person orders: it need not be due, and the ceiling of looks is not the
     end of it after one that got no answer at all (a credential that was refused, say), found the job under way, or
     found nothing where the connector is `demoted`: no last look is kept there, and an effect may still turn up.
     `askable`: a look-up or a poll is there; a callback alone cannot be asked for.
     """
-    open_ended = ("probe_failed", "processing", "absent") if demoted else ("probe_failed", "processing")
-    still_open = evidence.looks == "spent" and evidence.verdict in open_ended
+    asked_again = (*ASKED_AGAIN, "absent") if demoted else ASKED_AGAIN
+    still_open = evidence.looks == "spent" and evidence.verdict in asked_again
     return evidence._replace(looks="due") if askable and (still_open or evidence.looks == "later") else evidence
 
 

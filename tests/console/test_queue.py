@@ -18,6 +18,8 @@ from recovery.work.decisions import Order
 from runs import wall
 from tests import factories
 from tests.console.conftest import House
+from tests.console.test_task import plain
+from tests.recovery.stories import ABSENT, look, script
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[str], Client]
@@ -64,6 +66,25 @@ def test_a_cause_of_one_task_offers_its_recommended_action(house: House, sign_in
     case = factories.unknown_credit(house.agent)
     html = text(sign_in("alice"), "/")
     assert f'href="/tasks/{case.task().pk}/reconcile/" data-sheet' in html
+
+
+def test_a_check_is_offered_no_longer_than_the_page_of_the_task_allows_it(
+    house: House, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = script(monkeypatch)
+    looks.say(ABSENT)
+    factories.register(house.agent, factories.billing_manifest(in_flight_seconds=None, max_looks=1))
+    case = factories.open_run(house.agent)
+    factories.lose_the_reply(case)
+    alice = sign_in("alice")
+    assert "Check what happened" in text(alice, "/")
+    for _ in range(2):
+        factories.advance_clock(minutes=2)
+        look(case)
+    queue, page = text(alice, "/"), plain(text(alice, f"/tasks/{case.task().pk}/"))
+    assert "Blocked: all look-ups that the contract allows have been used." in page
+    assert "Check what happened" not in queue
+    assert "Check first" not in queue
 
 
 def test_a_reader_is_offered_no_verb(house: House, sign_in: SignIn) -> None:

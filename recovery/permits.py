@@ -145,7 +145,8 @@ def _ask_table(run: Run, action: Action, prepared: Prepared, actor: Actor, seen:
         return _waits(action, prepared)
     if case.answer.action is Answer.RETRY:
         return _retry(run, action, prepared, actor, seen, expired=case.evidence.key == "expired")
-    if case.answer.action in (Answer.PROBE, Answer.WAIT) and not case.waits_for_circuit:
+    asks_already = action.due_at is not None or action.state not in gate.NOT_SENT_OR_FREE
+    if case.answer.action in (Answer.PROBE, Answer.WAIT) and not case.waits_for_circuit and asks_already:
         return _waits(action, prepared)  # waiting moves no due time (I16)
     return _settled(run, action, prepared, actor)
 

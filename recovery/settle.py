@@ -236,8 +236,11 @@ def _looked_state(step: Step) -> str:
     verdict, state = step.case.evidence.verdict, step.action.state
     if verdict in _LOOKED and (verdict == state or may_move("action", state, verdict)):
         return verdict
-    # A message may come between two looks: what the last of them said stands until the next.
-    return state if state in _LOOKED and not may_move("action", state, "unknown") else "unknown"
+    if state == "unknown" or may_move("action", state, "unknown"):
+        return "unknown"
+    # A message may come between two looks: what the last of them said stands until the next. What an absence had
+    # freed, and it proves nothing any more, is a person's beside the look (F028).
+    return state if state in _LOOKED else "held"
 
 
 def _accepted(step: Step) -> dict[str, object]:

@@ -114,6 +114,8 @@ def _reconcile(at: Situation) -> Verb:
         return bar
     if at.evidence is None or (at.settled and not at.unconfirmed):
         return blocked("reconcile", "settled", "no call is open, so there is nothing to look up.")
+    if at.in_flight:
+        return blocked("reconcile", "look", "the call is still out; its own answer comes first.")
     if at.check_under_way:
         return blocked("reconcile", "look", "a check is under way; its answer appears here.")
     if at.unconfirmed and at.check_again:

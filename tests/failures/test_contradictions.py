@@ -12,6 +12,7 @@ from recovery import demotions, intake
 from recovery.connectors.base import Finding
 from recovery.models import Demotion
 from recovery.work.decisions import Unusable
+from recovery.work.sweep import sweep
 from runs import record, wall
 from runs.models import Effect, Event, Evidence, Person, Tenant
 from tests.factories import (
@@ -114,13 +115,25 @@ def test_F028_the_next_run_gets_no_final_answer_from_it(broken: Case, agent: Age
     assert open_tasks(other) == [("reconcile_write", "external_outcome_unknown")]
 
 
-def test_F028_an_absence_that_was_final_frees_nothing_any_more(opened: Opener, agent: Agent, looks: Looks) -> None:
+def test_F028_an_absence_that_was_final_frees_nothing_any_more_and_its_call_is_asked_about(
+    opened: Opener, agent: Agent, looks: Looks
+) -> None:
     case = opened(**BOUNDS)
     first = disproven(case, looks)
     other = open_run(agent)
     disproven(other, looks)
+    sweep(ring=lambda _: None)
+    assert other.action().due_at is None, "its turn was announced, and nobody has come yet"
     told_late(case, first)
     assert propose(other).answer == "wait", "what licensed its retry rests on a bound that is not kept"
+    assert open_tasks(other) == [("reconcile_write", "external_outcome_unknown")]
+    assert propose(other).answer == "wait"
+    assert len(open_tasks(other)) == 1
+    advance_clock(minutes=30)
+    looks.say(present("cr_2"))
+    look(other)
+    assert evidence(other)[-1] == "present", "the look is made by itself"
+    assert open_tasks(other) == [("decide_next", "conflicting_evidence")]
 
 
 def test_F028_a_new_version_of_the_workflow_promises_anew(broken: Case, agent: Agent, looks: Looks) -> None:

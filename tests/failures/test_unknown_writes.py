@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recovery.connectors.base import failed
-from recovery.work.decisions import Refused
+from recovery.work.decisions import Overtaken, Refused
 from runs.models import Person
 from tests.factories import (
     ARGUMENTS,
@@ -411,6 +411,24 @@ def test_a_proposal_while_the_look_is_under_way_waits_for_it(opened: Opener, loo
     assert answers == ["wait"]
     assert evidence(case) == ["absent"]
     assert len(tries(case)) == 1
+
+
+def test_nobody_checks_while_the_same_call_is_out_again_for_its_own_answer_comes_first(
+    opened: Opener, looks: Looks, alice: Person
+) -> None:
+    case = opened(idempotency=KEYED, in_flight_seconds=600)
+    lose_the_reply(case)
+    looks.say(ABSENT)
+    for _ in range(6):
+        advance_clock(seconds=60)
+        look(case)
+    asked = len(looks.asked)
+    assert propose(case).answer == "execute"
+    assert open_tasks(case) == [("reconcile_write", "external_outcome_unknown")]
+    with pytest.raises(Overtaken, match="still out; its own answer comes first"):
+        press("reconcile", case, alice)
+    work(case.tenant.pk)
+    assert len(looks.asked) == asked
 
 
 def test_F051_the_billing_case_ends_three_ways(opened: Opener, looks: Looks) -> None:

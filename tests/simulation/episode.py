@@ -27,7 +27,7 @@ from tests.simulation.remote import Outage, Remote
 from tests.simulation.shop import AMOUNT, Flavour
 from tests.simulation.staff import Broker, Postman, Sweeps
 from tests.simulation.truth import Truth
-from tests.simulation.world import Broken, Crash, World
+from tests.simulation.world import Crash, World
 
 CLIENT = shop.uuid.UUID(int=(7 << 76) | (2 << 62) | 0xC11E)
 SECRET = b"s" * 32
@@ -157,7 +157,8 @@ def _listening(source: str) -> list[dict[str, Any]]:
 
 
 def play(setup: Setup, *, tracing: bool = False, watch: bool = True) -> Stage:
-    """Play one episode to its end. Raises Broken, with the line that plays it again, if something does not hold."""
+    """Play one episode to its end. Raises Broken if something does not hold, and whatever the code raises; both carry
+    the line that plays it again, and the trace."""
     made = _set_up(setup, tracing)
     _stage[:] = [made]
     try:
@@ -168,7 +169,7 @@ def play(setup: Setup, *, tracing: bool = False, watch: bool = True) -> Stage:
         made.world.run()
         if watch:
             made.truth.settle()
-    except Broken as broken:
+    except Exception as broken:
         broken.add_note(replay_line(setup))
         broken.add_note("\n".join(made.world.trace))
         raise

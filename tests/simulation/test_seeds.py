@@ -72,6 +72,18 @@ def test_what_breaks_names_its_seed_and_its_way(monkeypatch: pytest.MonkeyPatch)
     assert "python -m tests.simulation --seed 5" in broken.value.__notes__
 
 
+@pytest.mark.usefixtures("stage")
+def test_what_the_code_raises_names_its_seed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Outside, "_leave", _fails)
+    with pytest.raises(ZeroDivisionError) as raised:
+        play(Setup(5, told={"credit": [lost()]}))
+    assert "python -m tests.simulation --seed 5" in raised.value.__notes__
+
+
+def _fails(self: Outside, call: object, attempt: object) -> object:
+    return 1 / 0
+
+
 def _twice(self: Outside, call: object, attempt: object) -> object:
     self.remote.send(call, self.world.now)
     return self.remote.send(call, self.world.now)

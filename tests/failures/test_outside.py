@@ -489,7 +489,8 @@ def test_a_person_closes_the_question_and_no_agent_can_go_on_with_it(
     case = Case(agent, task.run_id, workflow_id="")
     seen = panel(case, alice, task)
     assert not seen.verb("resume").allowed
-    assert seen.verb("cancel").sentence.startswith("Closes the question.")
+    assert seen.verb("cancel").label == "Close the question"
+    assert "What was found stays as it is in the other system." in seen.verb("cancel").sentence
     press("cancel", case, alice, reason="A colleague did it by hand: SUP-7.")
     assert (standing(case)[0], open_tasks(case)) == ("cancelled", [])
     assert "gap_found" in kinds(case)

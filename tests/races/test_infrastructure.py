@@ -47,14 +47,16 @@ def case(agent: Agent) -> Case:
 
 @pytest.fixture
 def one_connection() -> Iterator[None]:
-    """A pool with room for one, that waits for half a second."""
-    options = settings.DATABASES["default"]["OPTIONS"]
+    """A pool with room for one, that waits for half a second; as in the web server, nothing is kept beside it."""
+    database = settings.DATABASES["default"]
+    kept, options = database["CONN_MAX_AGE"], database["OPTIONS"]
     connections.close_all()
-    options["pool"] = {"min_size": 0, "max_size": 1, "timeout": 0.5}
+    database["CONN_MAX_AGE"], options["pool"] = 0, {"min_size": 0, "max_size": 1, "timeout": 0.5}
     yield
     connections.close_all()
     connection.close_pool()
     del options["pool"]
+    database["CONN_MAX_AGE"] = kept
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import httpx
 import psycopg
 import pytest
 from django.conf import settings
@@ -17,6 +18,7 @@ from tests.postgres import Cluster
 from tests.stack import Stack
 from tests.stories.telling import credits
 
+MOST_POOLED = 8
 SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
 
 
@@ -34,6 +36,9 @@ def writable(stack: Stack, cluster: Cluster) -> Iterator[Callable[[bool], None]]
 
     yield say
     say(True)
+    # Each connection that the web server's pool still has is dead now; whoever gets one is refused once (F061).
+    for _ in range(MOST_POOLED):
+        httpx.get(f"{stack.url}/readyz", timeout=5, trust_env=False)
 
 
 def test_F067_a_database_that_takes_no_writes_lets_no_call_leave(

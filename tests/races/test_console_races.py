@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -18,7 +19,7 @@ from tests.console.desk import address, decided, press, refusals, said, sheet
 from tests.factories import Agent, Case, lose_the_reply, make_person, open_run, propose, register, report
 from tests.failures.outside import REFUSED, Sends, script_sends
 from tests.races.test_undo_races import booked, spent
-from tests.races.together import at_once
+from tests.races.together import at_once, waits_for_a_lock
 from tests.recovery.stories import kinds, look, standing
 
 pytestmark = pytest.mark.races
@@ -55,10 +56,16 @@ def _marks(client: Client, case: Case, verb: str) -> dict[str, str]:
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[: form.index("</form>")]))
 
 
-def heard(case: Case, *clicks: Callable[[], HttpResponse]) -> int:
-    """The number of the one that was heard; to every other a page says that nothing came of it, and why."""
+def pressed(*clicks: Callable[[], HttpResponse]) -> list[HttpResponse]:
+    """What each was answered, all pressed at once; to be late is no fault of the program."""
     answers = at_once(*clicks)
     assert [one for one in answers if isinstance(one, Exception)] == []
+    return answers
+
+
+def heard(case: Case, *clicks: Callable[[], HttpResponse]) -> int:
+    """The number of the one that was heard; to every other a page says that nothing came of it, and why."""
+    answers = pressed(*clicks)
     codes = [one.status_code for one in answers]
     assert (codes.count(303), set(codes) - {303, 403, 409}) == (1, set()), codes
     for late in answers:
@@ -119,7 +126,7 @@ def test_F117_a_snooze_a_claim_and_a_cancel(agent: Agent, admin: SignIn, round_:
     omar, ada = admin("omar"), admin("ada")
     clicks = [drawn(omar, case, "snooze", minutes="30"), drawn(ada, case, "claim")]
     clicks.append(drawn(admin("mia"), case, "cancel"))
-    answers = [one.status_code for one in at_once(*clicks)]
+    answers = [one.status_code for one in pressed(*clicks)]
     assert set(answers) <= {303, 403, 409}
     done = [one.verb for one in decided(case)]
     assert len(done) == answers.count(303)
@@ -137,7 +144,7 @@ def test_F136_the_requester_a_colleague_and_a_cancel(agent: Agent, admin: SignIn
     omar = admin("omar")
     link = re.search(r'value="http://testserver(/answer/[^"]+)"', press(omar, case, "request-input").content.decode())
     assert link is not None
-    answers = at_once(
+    answers = pressed(
         drawn(omar, case, "provide-input", value="acct_1"),
         drawn(admin("ada"), case, "cancel"),
         partial(Client().post, link[1], {"answer": "acct_2"}),
@@ -157,10 +164,45 @@ def test_a_circuit_held_and_released_at_once_is_one_of_them(agent: Agent, admin:
         with wall.within(agent.tenant.pk):
             circuit = Circuit.objects.get()
         release = partial(ada.post, f"/circuits/{circuit.pk}/release/", {"release_reason": "It is over."})
-        answers = at_once(partial(omar.post, "/circuits/hold/", hold), release)
+        answers = pressed(partial(omar.post, "/circuits/hold/", hold), release)
         assert [one.status_code for one in answers] == [303, 303]
     with wall.within(agent.tenant.pk):
         moves = list(Event.objects.filter(kind__startswith="circuit").order_by("id").values_list("kind", flat=True))
         circuit = Circuit.objects.get()
     assert moves == ["circuit_held", "circuit_released"] * (len(moves) // 2) + ["circuit_held"] * (len(moves) % 2)
     assert (circuit.state, circuit.version) == ("held_open" if len(moves) % 2 else "half_open", len(moves))
+
+
+def test_of_two_who_hold_or_release_the_same_circuit_one_is_heard(agent: Agent, admin: SignIn) -> None:
+    register(agent)
+    omar, ada = admin("omar"), admin("ada")
+    hold = {"tenant": "north", "name": "connector:payments", "reason": "A pause."}
+    omar.post("/circuits/hold/", hold)
+    with wall.within(agent.tenant.pk):
+        path = f"/circuits/{Circuit.objects.get().pk}/release/"
+    releases = [partial(one.post, path, {"release_reason": "It is over."}) for one in (omar, ada)]
+    assert [one.status_code for one in _met_at_the_circuit(agent, *releases)] == [303, 303]
+    holds = [partial(one.post, "/circuits/hold/", hold) for one in (omar, ada)]
+    late, first = sorted(_met_at_the_circuit(agent, *holds), key=lambda one: one.status_code, reverse=True)
+    assert (late.status_code, first.status_code) == (422, 303)
+    assert "holds it open already, since" in said(late)
+    with wall.within(agent.tenant.pk):
+        moves = list(Event.objects.filter(kind__startswith="circuit").order_by("id").values_list("kind", flat=True))
+    assert moves == ["circuit_held", "circuit_released", "circuit_held"]
+
+
+def _met_at_the_circuit(agent: Agent, *clicks: Callable[[], HttpResponse]) -> list[HttpResponse]:
+    """Pressed while somebody else is at the circuit: all come to its row before any of them has changed it."""
+    taken = threading.Event()
+
+    def keep() -> None:
+        with wall.within(agent.tenant.pk):
+            Circuit.objects.select_for_update().get()
+            taken.set()
+            assert waits_for_a_lock(len(clicks))
+
+    def after(click: Callable[[], HttpResponse]) -> HttpResponse:
+        assert taken.wait(20)
+        return click()
+
+    return pressed(keep, *[partial(after, click) for click in clicks])[1:]

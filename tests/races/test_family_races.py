@@ -15,7 +15,7 @@ from recovery import intake
 from recovery.work.sweep import sweep
 from runs import record, wall
 from tests.factories import Agent, Case, open_run, propose, register
-from tests.races.together import at_once
+from tests.races.together import at_once, waits_for_a_lock
 from tests.recovery.stories import kinds, standing
 
 pytestmark = pytest.mark.races
@@ -67,7 +67,7 @@ def test_F136_a_cancel_of_a_deep_family_takes_the_order_of_whoever_locks_several
         with wall.within(agent.tenant.pk):
             assert record.lock_run(below.run_id) is not None
             one_is_held.set()
-            assert _somebody_waits()
+            assert waits_for_a_lock()
             assert record.lock_run(younger.run_id) is not None
 
     def cancel() -> None:
@@ -76,15 +76,6 @@ def test_F136_a_cancel_of_a_deep_family_takes_the_order_of_whoever_locks_several
 
     assert at_once(somebody_leaves, cancel) == [None, None]
     assert {standing(case)[0] for case in (above, elder, below, younger)} == {"cancelled"}
-
-
-def _somebody_waits() -> bool:
-    with connection.cursor() as cursor:
-        for _ in range(200):
-            cursor.execute("SELECT pg_sleep(0.05), EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-            if cursor.fetchone()[1]:
-                return True
-    return False
 
 
 @ROUNDS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from django.db import connections
+from django.db import connection, connections
 
 
 def at_once(*jobs: Callable[[], Any]) -> list[Any]:
@@ -26,6 +26,16 @@ def at_once(*jobs: Callable[[], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(len(jobs)) as pool:
         return [future.result(timeout=60) for future in [pool.submit(run, job) for job in jobs]]
+
+
+def waits_for_a_lock(sessions: int = 1) -> bool:
+    """Whether, within ten seconds, so many sessions wait for what others hold: from here on they have met."""
+    with connection.cursor() as cursor:
+        for _ in range(200):
+            cursor.execute("SELECT pg_sleep(0.05), count(DISTINCT pid) FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone()[1] >= sessions:
+                return True
+    return False
 
 
 def answers(results: Sequence[Any]) -> list[str]:

@@ -15,7 +15,7 @@ from steadyhand.paths import MISSING, dig
 
 from recovery import case as cases
 from recovery.proposal import Prepared, Refusal
-from runs import vault
+from runs import record, vault
 from runs.ids import new_id
 from runs.models import WITHOUT_EFFECT, Action, Event, Run
 
@@ -55,9 +55,7 @@ def is_taken(run: Run, prepared: Prepared) -> bool:
     first one's transaction."""
     if not prepared.business_key:
         return False
-    with connection.cursor() as cursor:
-        name = f"{run.tenant_id}/{prepared.tool.name}/{prepared.business_key}"
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+    record.lock_name(f"{run.tenant_id}/{prepared.tool.name}/{prepared.business_key}")
     same = Action.objects.filter(tool=prepared.tool.name, business_key=prepared.business_key)
     return same.exclude(state__in=WITHOUT_EFFECT).exclude(action_id=prepared.action_id).exists()
 

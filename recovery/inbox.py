@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Func, JSONField, Value
 from steadyhand.manifest import Callback
 
 from recovery.models import InboxMessage
 from recovery.rules import foreign, told
-from runs import definitions, redact, vault
+from runs import definitions, record, redact, vault
 from runs.models import Action, Effect, Tenant, Workflow
 
 
@@ -104,10 +104,7 @@ def wait_for(letter: Letter, found: Named) -> None:
 
 def hold_identity(tenant_id: uuid.UUID, source: str, external_id: str) -> None:
     """Until this transaction ends nobody else brings letters and calls of this id together: none is missed."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{tenant_id} {source} {external_id}"]
-        )
+    record.lock_name(f"{tenant_id} {source} {external_id}")
 
 
 def waiting_for(action: Action, source: str) -> Iterable[tuple[InboxMessage, Letter]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import connection
 from django.db.models import F
 from steadyhand.contract import OpenRun
 from steadyhand.identity import BadInput
@@ -42,6 +43,12 @@ def lock_run(run_id: uuid.UUID) -> Run | None:
     key checked, and would else wait for whoever has the row above and comes down for this one.
     """
     return Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+
+
+def lock_name(name: str) -> None:
+    """Until this transaction ends nobody else gets past this line with the same name; for what has no row to lock."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 
 
 _FAMILY = """

@@ -61,6 +61,7 @@ def set_stop(
             raise Refused("the end has passed already.", "until")
         run = _check_name(scope, name)
         words = redact.clean_text(reason, LONGEST_REASON)
+        record.lock_name(f"{tenant_id}/stop")  # of two who set the same at once, the second sees the first's
         alike = Stop.objects.filter(scope=scope, name=name, mode=mode, until=until, lifted_at__isnull=True)
         same = alike.select_related("by").first()
         if same is not None and (same.by, same.reason) != (by, words):

@@ -114,6 +114,23 @@ def test_after_a_switch_is_set_nothing_is_granted_however_many_ask(agent: Agent)
         assert len(tries(case, "load_invoice")) == before == answers(given).count("execute")
 
 
+def test_F117_two_people_set_the_same_switch_at_once_and_one_reads_who_did(agent: Agent) -> None:
+    people = [make_person(name, agent.tenant, "oncall") for name in ("omar", "mia")]
+    for mode in stops.MODES:
+        halt = {"scope": "everything", "mode": mode, "reason": "Double bookings."}
+        given = at_once(*[lambda by=by, halt=halt: stops.set_stop(by, agent.tenant.pk, **halt) for by in people])
+        assert sorted(type(one).__name__ for one in given) == ["Refused", "Stop"]
+
+
+def test_F116_two_clicks_at_once_set_one_switch(agent: Agent) -> None:
+    omar = make_person("omar", agent.tenant, "oncall")
+    for mode in stops.MODES:
+        halt = {"scope": "everything", "mode": mode, "reason": "Double bookings."}
+        given = at_once(*[lambda halt=halt: stops.set_stop(omar, agent.tenant.pk, **halt)] * 3)
+        assert errors(given) == []
+        assert len({stop.pk for stop in given}) == 1
+
+
 def test_two_people_lift_the_same_switch_once(agent: Agent) -> None:
     omar = make_person("omar", agent.tenant, "oncall")
     switch = stops.set_stop(omar, agent.tenant.pk, scope="everything", mode="halt", reason="Stop.")

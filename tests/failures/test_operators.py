@@ -266,6 +266,16 @@ def test_F118_an_overtaken_form_changes_nothing(lost: Case, alice: Person, omar:
     assert standing(lost) == before
 
 
+def test_F118_a_form_stays_overtaken_when_the_task_is_free_again(lost: Case, alice: Person, omar: Person) -> None:
+    old = order(lost, omar)
+    press("claim", lost, alice)
+    press("release", lost, alice)
+    before = standing(lost)
+    with pytest.raises(Overtaken, match="Alice chose “Release”"):
+        decisions.cancel(old)
+    assert standing(lost) == before
+
+
 def test_F119_a_button_carries_the_evidence_it_was_drawn_from(lost: Case, looks: Looks, alice: Person) -> None:
     old = order(lost, alice)
     looks.say(ABSENT)

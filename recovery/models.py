@@ -339,6 +339,7 @@ class Gap(TenantRow):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "connector", "external_id"], name="gap_found_once")]
+        indexes = [models.Index(fields=["tenant", "run", "id"], name="gap_of_run")]
 
 
 class CallbackSecret(TenantRow):

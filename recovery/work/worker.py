@@ -126,7 +126,7 @@ def start(decision: Decision, run: Run, action: Action, *, rounds: int = 1) -> T
     lease_until = _lease(decision, case, rounds)
     entry = _enter(decision, case, lease_until)
     if entry.again_at is not None:
-        _wait_for_circuit(decision, run, action, entry.again_at)
+        _rest(decision, run, case, entry.again_at)
         return None
     advance(decision, machine="decision", to="running", fence=decision.fence + 1, lease_until=lease_until)
     return _ticket(decision, run, case, entry)
@@ -142,6 +142,13 @@ def _enter(decision: Decision, case: Case, lease_until: datetime) -> Entry:
 
 def _way(decision: Decision, case: Case) -> str | None:
     return case.way if decision.verb == "trial" else cases.way_of_look(case.definition, case.known)
+
+
+def _rest(decision: Decision, run: Run, case: Case, again_at: datetime) -> None:
+    """A look that the table asks for keeps its place; one that only a person asks for is ordered anew (F115)."""
+    if case.would.action is not Answer.HUMAN or case.action.settled_at is not None:
+        return _wait_for_circuit(decision, run, case.action, again_at)
+    return _refuse(decision, run, case.action, "What would be asked is given a rest; check again after it.")
 
 
 def _wait_for_circuit(decision: Decision, run: Run, action: Action, again_at: datetime) -> None:

@@ -11,6 +11,7 @@ from steadyhand.contract import Permit, Rollback
 from recovery import demotions, intake
 from recovery.connectors.base import Finding
 from recovery.models import Demotion
+from recovery.work import holds
 from recovery.work.decisions import Unusable
 from recovery.work.sweep import sweep
 from runs import record, wall
@@ -390,6 +391,22 @@ def test_F028_a_check_that_finds_nothing_proves_nothing_and_may_be_made_again(
         look(broken)
         assert (broken.action().state, open_tasks(broken)) == ("held", [("decide_next", "conflicting_evidence")])
     assert panel(broken, omar).verb("reconcile").allowed
+
+
+def test_F115_a_check_that_only_a_person_asks_for_keeps_no_place_before_a_shut_circuit_and_says_so(
+    broken: Case, omar: Person, looks: Looks
+) -> None:
+    looks.say(present())
+    held = holds.hold_circuit(omar, broken.tenant.pk, name="connector:payments", reason="They asked for a rest.")
+    asked = len(looks.asked)
+    press("reconcile", broken, omar)
+    look(broken)
+    assert (broken.action().state, broken.action().due_at, len(looks.asked)) == ("held", None, asked)
+    assert events(broken.tenant, "refused")[-1].reason.endswith("check again after it.")
+    holds.release_circuit(omar, broken.tenant.pk, held.pk, reason="It is well.")
+    press("reconcile", broken, omar)
+    look(broken)
+    assert broken.action().state == "succeeded"
 
 
 def test_F028_a_check_that_finds_two_leaves_a_contradiction_that_no_word_settles(

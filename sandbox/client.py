@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,10 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
+from sandbox.calls import MAX_LIST_ITEMS
+
 ROOT = Path(__file__).resolve().parent.parent
+MAX_PAGES = 200
 START_SECONDS = 15.0
 
 
@@ -58,11 +61,11 @@ class Sandbox:
 
     def effects(self, **filters: str) -> list[dict[str, Any]]:
         """What really changed; filters: service, operation, reference, action_id, key, effect_id."""
-        return list(self._ledger(filters)["effects"])
+        return self._whole("effects", "seq", filters)
 
     def arrivals(self, **filters: str) -> list[dict[str, Any]]:
         """What reached a service; filters: also kind (read, write), method and outcome."""
-        return list(self._ledger(filters)["arrivals"])
+        return self._whole("arrivals", "id", filters)
 
     def pending(self) -> list[dict[str, Any]]:
         """Late commits still under way."""
@@ -100,6 +103,16 @@ class Sandbox:
             if time.monotonic() > until:
                 raise TimeoutError(f"late commits still under way after {timeout} s")
             time.sleep(0.02)
+
+    def _whole(self, what: str, number: str, filters: Mapping[str, str]) -> list[dict[str, Any]]:
+        """All rows that fit, page by page: a list cut short would read like a world in which less happened."""
+        found: list[dict[str, Any]] = []
+        for _ in range(MAX_PAGES):
+            page = self._ledger({**filters, "after": str(found[-1][number] if found else 0)})[what]
+            found += page
+            if len(page) < MAX_LIST_ITEMS:
+                return found
+        raise SandboxError(f"more than {MAX_PAGES} pages of {what}: narrow the filters")
 
     def _ledger(self, filters: dict[str, str]) -> dict[str, Any]:
         return self._control("GET", "ledger" + (f"?{urlencode(filters)}" if filters else ""))

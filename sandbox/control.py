@@ -34,14 +34,17 @@ def _health(ledger: Ledger, query: Query, body: Body) -> Answer:
 
 def _ledger(ledger: Ledger, query: Query, body: Body) -> Answer:
     order, limit = query.pop("order", "asc"), query.pop("limit", str(MAX_LIST_ITEMS))
+    after = query.pop("after", "0")
     if order not in ("asc", "desc"):
         raise Refused(400, "invalid_filter", "order is asc or desc.", field="order")
     if not (limit.isdecimal() and len(limit) <= 3 and 1 <= int(limit) <= MAX_LIST_ITEMS):
         raise Refused(400, "invalid_filter", f"limit is 1 to {MAX_LIST_ITEMS}.", field="limit")
+    if not (after.isascii() and after.isdecimal() and len(after) <= 15):
+        raise Refused(400, "invalid_filter", "after is the number of a row that was shown.", field="after")
     for name in query:
         if name not in FILTERS:
             raise Refused(400, "unknown_filter", f"The ledger has no filter named {name}.", field=name)
-    shared: dict[str, Any] = {"descending": order == "desc", "limit": int(limit)}
+    shared: dict[str, Any] = {"descending": order == "desc", "limit": int(limit), "after": int(after)}
     arrivals = {name: value for name, value in query.items() if name in OF_ARRIVALS}
     effects = {name: value for name, value in query.items() if name in OF_EFFECTS}
     return json_answer(

@@ -51,13 +51,18 @@ class Ledger(Store):
             )
 
     def arrivals(
-        self, equal: Mapping[str, str] = EVERY, *, descending: bool = False, limit: int = MAX_LIST_ITEMS
+        self,
+        equal: Mapping[str, str] = EVERY,
+        *,
+        descending: bool = False,
+        limit: int = MAX_LIST_ITEMS,
+        after: int = 0,
     ) -> list[dict[str, Any]]:
-        """Arrivals that fit; ``reference`` also finds the action id."""
+        """Arrivals that fit, with an id above ``after``; ``reference`` also finds the action id."""
         where, values = _where(equal)
         order = "DESC" if descending else "ASC"
-        sql = f"SELECT * FROM arrivals WHERE {where} ORDER BY id {order} LIMIT ?"  # noqa: S608
-        return [{**dict(row), "at": iso(row["at"])} for row in self.rows(sql, *values, limit)]
+        sql = f"SELECT * FROM arrivals WHERE {where} AND id > ? ORDER BY id {order} LIMIT ?"  # noqa: S608
+        return [{**dict(row), "at": iso(row["at"])} for row in self.rows(sql, *values, after, limit)]
 
     # Effects
 
@@ -82,14 +87,15 @@ class Ledger(Store):
         descending: bool = False,
         limit: int | None = MAX_LIST_ITEMS,
         seen_at: float | None = None,
+        after: int = 0,
     ) -> list[dict[str, Any]]:
-        """Effects that fit; with ``seen_at``, only what a look-up at that moment would have shown."""
+        """Effects that fit, ``seq`` above ``after``; with ``seen_at``, only what a look-up then would have shown."""
         where, values = _where(equal)
         if seen_at is not None:
             where, values = f"{where} AND visible_at <= ?", [*values, seen_at]
         order = "DESC" if descending else "ASC"
-        sql = f"SELECT * FROM effects WHERE {where} ORDER BY seq {order} LIMIT ?"  # noqa: S608
-        return [_effect(row) for row in self.rows(sql, *values, -1 if limit is None else limit)]
+        sql = f"SELECT * FROM effects WHERE {where} AND seq > ? ORDER BY seq {order} LIMIT ?"  # noqa: S608
+        return [_effect(row) for row in self.rows(sql, *values, after, -1 if limit is None else limit)]
 
     # Idempotency keys
 

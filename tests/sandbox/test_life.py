@@ -148,9 +148,11 @@ def test_a_call_from_before_a_reset_leaves_no_trace_after_it(world: Sandbox, pro
     assert world.counts()["effects"] == 0
 
 
-def test_many_callers_at_once_lose_nothing(world: Sandbox, process: Process) -> None:
+def test_many_callers_at_once_lose_nothing_and_the_ledger_is_read_beyond_one_page(
+    world: Sandbox, process: Process
+) -> None:
     def call() -> None:
-        for _ in range(10):
+        for _ in range(65):
             assert post_credit(process.port).status == 201
 
     callers = [threading.Thread(target=call) for _ in range(8)]
@@ -158,7 +160,8 @@ def test_many_callers_at_once_lose_nothing(world: Sandbox, process: Process) -> 
         caller.start()
     for caller in callers:
         caller.join(20)
-    assert (len(world.effects()), len(world.arrivals())) == (80, 80)
+    assert (len(world.effects()), len(world.arrivals())) == (520, 520)
+    assert len({effect["effect_id"] for effect in world.effects()}) == 520
 
 
 def test_the_ledger_is_read_in_either_order_and_by_filter(
@@ -169,7 +172,7 @@ def test_the_ledger_is_read_in_either_order_and_by_filter(
     latest = http.get("/_control/ledger", params={"order": "desc", "limit": 1}).json()
     assert [effect["action_id"] for effect in latest["effects"]] == ["act-2"]
     assert len(world.arrivals(service="payments", reference="act-1", kind="write")) == 1
-    for params in ({"order": "up"}, {"limit": "0"}, {"colour": "red"}):
+    for params in ({"order": "up"}, {"limit": "0"}, {"after": "x"}, {"colour": "red"}):
         assert http.get("/_control/ledger", params=params).status_code == 400
 
 

@@ -78,6 +78,7 @@ QUEUE_VIEWS = (
     QueueView("letters", "Dead letters", lambda visit: Q(kind="dead_letter")),
     QueueView("soon", "Due soon", lambda visit: Q(soon_at__lte=visit.now, due_at__gt=visit.now, **RUNNING)),
     QueueView("breaching", "Breaching", lambda visit: BREACHED | Q(due_at__lte=visit.now, **RUNNING)),
+    QueueView("failed", "Compensation failed", lambda visit: Q(kind="compensation")),
     QueueView("snoozed", "Snoozed", lambda visit: Q()),
 )
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from console import filters, forms, looks
 from console.access import Visit
-from console.builders import causes, changed, readable, words
+from console.builders import causes, changed, desk, readable, words
 from console.builders.causes import CAUSE, Heap, as_text
 from console.filters import QueueView
 from console.looks import Look
@@ -40,6 +40,7 @@ _NOTHING = {
     "letters": "No dead letter waits",
     "soon": "No task is due soon",
     "breaching": "No task is past its time",
+    "failed": "No undo has failed",
     "snoozed": "No task is snoozed",
 }
 RECOMMENDED = {"external_outcome_unknown": "reconcile", "postcondition_unproven": "reconcile"}
@@ -275,8 +276,7 @@ def _left(visit: Visit, task: HumanTask) -> str:
         return f"sleeps until {words.moment(task.snoozed_until, visit.now)}"
     if task.state != "claimed" or task.claimed_until is None:
         return "was given it" if task.owner is not None else ""
-    seconds = (task.claimed_until - visit.now).total_seconds()
-    return f"{words.lasting(max(seconds // 60 * 60, 60))} left" if seconds > 0 else "claim has ended"
+    return desk.remaining(task.claimed_until - visit.now)
 
 
 def _claim(visit: Visit, task: HumanTask) -> Verb | None:

@@ -15,6 +15,7 @@ from console.builders import (
     answers,
     attempts,
     causes,
+    desk,
     evidence,
     history,
     ledger,
@@ -32,9 +33,8 @@ from console.builders.changed import of_task
 from console.builders.operation import of as operation_of
 from console.builders.record import Record
 from console.live import minutes_since
-from console.pages import common
 from console.pages.common import Flash, Link, Live, Sla, Verb
-from console.pages.task import Claim, Comment, Details, EvidenceRow, TaskPage
+from console.pages.task import Comment, Details, EvidenceRow, TaskPage
 from recovery import demotions, panel
 from recovery.models import Comment as CommentRow
 from recovery.models import Decision, Demotion, HumanTask
@@ -111,7 +111,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         customer=ledger.customer(run, record),
         details=_details(visit, seen, past),
         live=live,
-        claim=_claim(visit, task, past),
+        claim=desk.claim(visit, task, past),
         claim_verbs=verbs.claim_verbs(seen.panel),
         history=history.lines(past),
         history_count=len(past),
@@ -123,7 +123,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         next_url=place.after,
         operation=operation_of(seen.panel, record),
         priority=task.priority_reason,
-        notes=_notes(task, record, visit.now),
+        notes=desk.notes(task, record, past, visit.now),
         flashes=flashes,
     )
 
@@ -226,23 +226,6 @@ def _sla(task: HumanTask, now: datetime) -> Sla:
     return Sla(task.opened_at, task.due_at, note=note, running=False)
 
 
-def _notes(task: HumanTask, record: Record, now: datetime) -> list[str]:
-    """What else is to be known about its place: sleeps, was handed over, was asked for again."""
-    notes = []
-    if task.pause and task.left_seconds is not None:
-        left = words.lasting(round(task.left_seconds))
-        notes.append(f"The clock stands still: {pauses.WORDS[task.pause]}. {left} are left.")
-    if task.snoozed_until is not None:
-        notes.append(f"Snoozed until {words.moment(task.snoozed_until, now)}, or until something new is learned.")
-    given = next((one for one in reversed(record.decisions) if one.task_id == task.pk and one.verb == "assign"), None)
-    if given is not None:
-        notes.append(f"{given.by} handed it to {given.snapshot.get('to')}: {given.reason}")
-    if task.reminded_at is not None:
-        again = words.plural(task.reminders, "time")
-        notes.append(f"Asked for again {again}, last at {words.moment(task.reminded_at, now)}.")
-    return notes
-
-
 def _details(visit: Visit, seen: Seen, past: list[Event]) -> Details:
     task = seen.task
     opened = next(
@@ -256,15 +239,6 @@ def _details(visit: Visit, seen: Seen, past: list[Event]) -> Details:
         opened_rule=seen.panel.case.answer.rule if seen.panel.case and seen.panel.situation.task_open else "",
         opened_words=messages.title(task.reason_code) + (f", by {opened.actor}" if opened else ""),
     )
-
-
-def _claim(visit: Visit, task: HumanTask, past: list[Event]) -> Claim | None:
-    if task.state != "claimed" or task.claimed_by is None or task.claimed_until is None:
-        return None
-    by = common.Person(task.claimed_by.name, you=task.claimed_by_id == visit.person.pk)
-    claimed = (event for event in past if event.kind == "verb_claim" and event.data.get("task") == str(task.pk))
-    since = next((event.at for event in claimed), task.opened_at)
-    return Claim(by, since, task.claimed_until)
 
 
 def _comments(task: HumanTask) -> list[Comment]:

@@ -161,11 +161,13 @@ class RemainingRow:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who holds the task, since when, until when."""
+    """Who holds the task, since when, until when; `warning` tells its holder that it is about to end."""
 
     by: Person
     since: datetime
     until: datetime
+    left: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,14 @@
       for (const link of region.querySelectorAll("[data-held]")) link.hidden = false;
     }
   });
+  // A warning in a region that was replaced is not read out where it stands; it is repeated in the page's own status.
+  let warned = document.querySelector("[data-say]")?.textContent ?? "";
+  document.addEventListener("htmx:afterSwap", () => {
+    const warning = document.querySelector("[data-say]")?.textContent ?? "";
+    const said = document.getElementById("said");
+    if (said && warning && warning !== warned) said.textContent = warning;
+    warned = warning;
+  });
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
     document.addEventListener(name, (event) => { if (regionOf(event)) stale(true); });
   }

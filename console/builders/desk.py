@@ -1,0 +1,76 @@
+"""Who has a task, as its page says it: the claim and what is left of it, and what else bears on its place."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from console.access import Visit
+from console.builders import words
+from console.builders.record import Record
+from console.pages.common import Person
+from console.pages.task import Claim
+from recovery.models import HumanTask
+from recovery.rules import pauses
+from runs.models import Event
+
+WARN_BEFORE = timedelta(minutes=5)
+"""From when on a claim that is about to end says so (UX: claims decay)."""
+TAKEN = ("verb_claim", "verb_assign", "claim_decayed")
+"""What moves a claim by itself; the newest of them says whether the last one decayed."""
+
+
+def claim(visit: Visit, task: HumanTask, past: list[Event]) -> Claim | None:
+    if task.state != "claimed" or task.claimed_by is None or task.claimed_until is None:
+        return None
+    by = Person(task.claimed_by.name, you=task.claimed_by_id == visit.person.pk)
+    claimed = (event for event in past if event.kind == "verb_claim" and _about(event, task))
+    since = next((event.at for event in claimed), task.opened_at)
+    left = task.claimed_until - visit.now
+    return Claim(by, since, task.claimed_until, left=remaining(left), warning=_warning(left, by.you))
+
+
+def remaining(left: timedelta) -> str:
+    """What is left of a claim, to the minute: "24 min left"."""
+    seconds = left.total_seconds()
+    return f"{words.lasting(max(seconds // 60 * 60, 60))} left" if seconds > 0 else "claim has ended"
+
+
+def _warning(left: timedelta, mine: bool) -> str:
+    """What the holder is told before a claim ends; empty while there is time, and for everybody else."""
+    if not mine or left > WARN_BEFORE:
+        return ""
+    if left <= timedelta(0):
+        return "Your claim has ended; the task goes back to the queue unless you extend it now."
+    minutes = words.plural(max(1, -(-int(left.total_seconds()) // 60)), "minute")
+    return f"Your claim ends in {minutes}; then the task goes back to the queue. Extend it if you are still at it."
+
+
+def notes(task: HumanTask, record: Record, past: list[Event], now: datetime) -> list[str]:
+    """What else is to be known about its place: came back, sleeps, was handed over, was asked for again."""
+    found = [_came_back(task, past, now)]
+    if task.pause and task.left_seconds is not None:
+        left = words.lasting(round(task.left_seconds))
+        found.append(f"The clock stands still: {pauses.WORDS[task.pause]}. {left} are left.")
+    if task.snoozed_until is not None:
+        found.append(f"Snoozed until {words.moment(task.snoozed_until, now)}, or until something new is learned.")
+    given = next((one for one in reversed(record.decisions) if one.task_id == task.pk and one.verb == "assign"), None)
+    if given is not None:
+        found.append(f"{given.by} handed it to {given.snapshot.get('to')}: {given.reason}")
+    if task.reminded_at is not None:
+        again = words.plural(task.reminders, "time")
+        found.append(f"Asked for again {again}, last at {words.moment(task.reminded_at, now)}.")
+    return [note for note in found if note]
+
+
+def _came_back(task: HumanTask, past: list[Event], now: datetime) -> str:
+    """That the last claim decayed and nobody has taken the task since."""
+    if task.state != "open":
+        return ""
+    last = next((event for event in past if event.kind in TAKEN and _about(event, task)), None)
+    if last is None or last.kind != "claim_decayed":
+        return ""
+    return f"{last.reason.rstrip('.')} at {words.moment(last.at, now)}; nobody has taken it since."
+
+
+def _about(event: Event, task: HumanTask) -> bool:
+    return bool(event.data.get("task") == str(task.pk))

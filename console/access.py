@@ -25,7 +25,7 @@ from recovery import permissions
 from recovery.permissions import Grants
 from runs import wall
 from runs.models import Person, Tenant
-from runs.querysets import read_clock
+from runs.querysets import database_now, read_clock
 
 SEEN = "seen_at"
 SEEN_EVERY_SECONDS = 60
@@ -86,8 +86,10 @@ def visiting(request: HttpRequest) -> Iterator[Visit]:
     grants = permissions.grants(person)
     readable = [tenant for tenant, abilities in grants.items() if "view" in abilities]
     with wall.within(*readable):
-        tenants = {tenant.pk: tenant for tenant in Tenant.objects.filter(pk__in=readable).order_by("name")}
-        yield Visit(person, grants, tenants, _chosen(request, tenants), read_clock())
+        found = list(Tenant.objects.filter(pk__in=readable).annotate(read_at=database_now()).order_by("name"))
+        now = found[0].read_at if found else read_clock()
+        tenants: dict[uuid.UUID, Tenant] = {tenant.pk: tenant for tenant in found}
+        yield Visit(person, grants, tenants, _chosen(request, tenants), now)
 
 
 def drawn(response: HttpResponse) -> HttpResponse:

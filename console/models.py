@@ -1,7 +1,11 @@
-"""The edge's own rows: they belong to the installation, not to a tenant."""
+"""The edge's own rows: what belongs to the installation, and who is at which task right now."""
 
+from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
+from recovery.models import HumanTask
+from runs.models import TenantRow
 from runs.querysets import database_now
 
 
@@ -15,3 +19,29 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"invitation of {self.created_at:%Y-%m-%d %H:%M}"
+
+
+class Presence(TenantRow):
+    """Somebody before a task: `doing` is "looking", or "deciding" while the sheet of `verb` is open, since `since`.
+
+    It is told anew every few seconds; a row whose `seen_at` is older than presence.GONE_AFTER is nobody.
+    """
+
+    task = models.ForeignKey(
+        HumanTask, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    doing = models.CharField(max_length=10)
+    verb = models.CharField(max_length=20, blank=True)
+    since = models.DateTimeField(db_default=database_now())
+    seen_at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "task", "person"], name="one_presence_per_task"),
+            models.CheckConstraint(condition=Q(doing__in=("looking", "deciding")), name="presence_known"),
+        ]
+        indexes = [models.Index(fields=["tenant", "seen_at"], name="presence_recent")]
+
+    def __str__(self) -> str:
+        return f"{self.person_id} {self.doing}"

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
-from console.views import account, answer, circuits, decide, letters, queue, runs, stops, tasks
+from console.views import account, answer, circuits, decide, letters, presence, queue, runs, stops, tasks
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -34,6 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/<uuid:task_id>/snooze/", decide.snooze, name="snooze"),
     path("tasks/<uuid:task_id>/reopen/", decide.reopen, name="reopen"),
     path("tasks/<uuid:task_id>/comment/", decide.comment, name="comment"),
+    path("tasks/<uuid:task_id>/here/", presence.here, name="here"),
     path("runs/", runs.runs, name="runs"),
     path("runs/live/", runs.rows, name="runs_live"),
     path("runs/<uuid:run_id>/", runs.run, name="run"),

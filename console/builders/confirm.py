@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import reverse
 
 from console import forms, looks
-from console.builders import consequence, evidence, sent, words
+from console.builders import consequence, desk, evidence, sent, words
 from console.builders.sent import Typed
 from console.builders.task import Seen
 from console.pages.common import Flash, Link
@@ -50,6 +50,8 @@ def page(seen: Seen, verb: Verb, *, typed: Typed, flash: Flash | None) -> Confir
         css="danger" if verb.name in looks.DANGEROUS else "",
         blocked="" if verb.allowed else verb.sentence,
         flash=flash,
+        here_url=reverse("here", args=[task.pk]),
+        company=desk.at_sheet(seen.company, verb.name, seen.panel.situation.now),
     )
 
 

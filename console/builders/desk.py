@@ -8,9 +8,11 @@ from console.access import Visit
 from console.builders import words
 from console.builders.record import Record
 from console.pages.common import Person
-from console.pages.task import Claim
+from console.pages.task import Claim, Presence
+from console.presence import Here
 from recovery.models import HumanTask
 from recovery.rules import pauses
+from recovery.rules.policy import LABELS
 from runs.models import Event
 
 WARN_BEFORE = timedelta(minutes=5)
@@ -19,14 +21,48 @@ TAKEN = ("verb_claim", "verb_assign", "claim_decayed")
 """What moves a claim by itself; the newest of them says whether the last one decayed."""
 
 
-def claim(visit: Visit, task: HumanTask, past: list[Event]) -> Claim | None:
+def claim(visit: Visit, task: HumanTask, past: list[Event], company: list[Here]) -> Claim | None:
     if task.state != "claimed" or task.claimed_by is None or task.claimed_until is None:
         return None
-    by = Person(task.claimed_by.name, you=task.claimed_by_id == visit.person.pk)
+    name = task.claimed_by.name
+    by = Person(
+        name, task.claimed_by_id == visit.person.pk, any(one.name == name and one.deciding for one in company)
+    )
     claimed = (event for event in past if event.kind == "verb_claim" and _about(event, task))
     since = next((event.at for event in claimed), task.opened_at)
     left = task.claimed_until - visit.now
     return Claim(by, since, task.claimed_until, left=remaining(left), warning=_warning(left, by.you))
+
+
+def company(here: list[Here]) -> list[Presence]:
+    """The colleagues on this page, those who decide first."""
+    return [Presence(Person(one.name, deciding=one.deciding), in_words(one)) for one in here]
+
+
+def in_words(one: Here) -> str:
+    return "is deciding" if one.deciding else "is reading"
+
+
+def together(names: list[str]) -> str:
+    """ "Omar is deciding", "Nia and Omar are deciding"; empty for nobody."""
+    if len(names) < 2:
+        return f"{names[0]} is deciding" if names else ""
+    return f"{', '.join(names[:-1])} and {names[-1]} are deciding"
+
+
+def at_sheet(here: list[Here], verb: str, now: datetime) -> list[str]:
+    """Who has a sheet of this task open, said on the sheet of `verb`."""
+    return [
+        f"{one.name} has {_sheet(one, verb)} open since {words.moment(one.since, now)}."
+        for one in here
+        if one.deciding
+    ]
+
+
+def _sheet(one: Here, verb: str) -> str:
+    if one.verb == verb:
+        return "this sheet"
+    return f"the sheet “{LABELS[one.verb]}”" if one.verb in LABELS else "a sheet"
 
 
 def remaining(left: timedelta) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Count, F, Max, QuerySet, Sum
 from django.urls import reverse
 
-from console import filters, forms, looks
+from console import filters, forms, looks, presence
 from console.access import Visit
 from console.builders import causes, changed, desk, readable, words
 from console.builders.causes import CAUSE, Heap, as_text
@@ -129,11 +129,12 @@ def news(visit: Visit, address: Address, since: str) -> News | None:
 def _groups(
     visit: Visit, address: Address, tasks: QuerySet[HumanTask], found: Sequence[Heap]
 ) -> tuple[list[Group], list[str]]:
+    deciding = presence.deciding(visit.person, visit.scope, visit.now) if found else {}
     groups: list[Group] = []
     unreadable: list[str] = []
     for heap in found:
         try:
-            built = group(visit, address, heap)
+            built = replace(group(visit, address, heap), company=desk.together(deciding.get(heap.cause, [])))
             if heap.key == address.open:
                 built, broken = _opened(visit, address, tasks, heap, built)
                 unreadable += broken
@@ -226,6 +227,7 @@ def _shared_verb(visit: Visit, heap: Heap, opened: str) -> Verb | None:
 def _opened(
     visit: Visit, address: Address, tasks: QuerySet[HumanTask], heap: Heap, built: Group
 ) -> tuple[Group, list[str]]:
+    tasks = tasks.annotate(company=presence.of_task(visit.person, visit.now))
     found = causes.members(tasks, heap, limit=MAX_ROWS + 1, after=address.after)
     shown, unreadable = readable.rows(found[:MAX_ROWS], partial(row, visit))
     more = len(found) > MAX_ROWS
@@ -245,6 +247,9 @@ def _opened(
 def row(visit: Visit, task: HumanTask) -> Row:
     """One task of an open cause."""
     answer: str = task.answer  # type: ignore[attr-defined]
+    here = presence.read(task.company)  # type: ignore[attr-defined]
+    names = [one.name for one in here if one.deciding]
+    owner = _owner(visit, task, names)
     reads, can_look = task.effect == "read", bool(task.can_look)  # type: ignore[attr-defined]
     return Row(
         number=words.number(task.number),
@@ -256,7 +261,8 @@ def row(visit: Visit, task: HumanTask) -> Row:
         last_seen_at=task.opened_at,
         sla=Sla(task.opened_at, task.due_at, pause=pauses.WORDS.get(task.pause, "")),
         priority=task.priority_reason,
-        owner=_owner(visit, task),
+        owner=owner,
+        company=desk.together([name for name in names if owner is None or name != owner.name]),
         owner_note=_left(visit, task),
         claim=_claim(visit, task),
         claim_why=_why_no_claim(
@@ -266,9 +272,9 @@ def row(visit: Visit, task: HumanTask) -> Row:
     )
 
 
-def _owner(visit: Visit, task: HumanTask) -> Person | None:
+def _owner(visit: Visit, task: HumanTask, deciding: list[str]) -> Person | None:
     has = task.claimed_by if task.state == "claimed" else task.owner
-    return Person(has.name, you=has.pk == visit.person.pk) if has is not None else None
+    return Person(has.name, has.pk == visit.person.pk, has.name in deciding) if has is not None else None
 
 
 def _left(visit: Visit, task: HumanTask) -> str:

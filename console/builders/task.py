@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
 
-from console import filters, looks
+from console import filters, looks, presence
 from console.access import Visit
 from console.builders import (
     answers,
@@ -35,6 +35,7 @@ from console.builders.record import Record
 from console.live import minutes_since
 from console.pages.common import Flash, Link, Live, Sla, Verb
 from console.pages.task import Comment, Details, EvidenceRow, TaskPage
+from console.presence import Here
 from recovery import demotions, panel
 from recovery.models import Comment as CommentRow
 from recovery.models import Decision, Demotion, HumanTask
@@ -54,6 +55,7 @@ class Seen:
     record: Record
     action: Action | None
     answer: str
+    company: list[Here]
 
     @property
     def task(self) -> HumanTask:
@@ -62,7 +64,9 @@ class Seen:
 
 def find(visit: Visit, task_id: uuid.UUID) -> HumanTask | None:
     """The task, if it exists for this person."""
-    rows = HumanTask.objects.filter(pk=task_id, tenant_id__in=list(visit.tenants)).annotate(answer=of_task())
+    rows = HumanTask.objects.filter(pk=task_id, tenant_id__in=list(visit.tenants)).annotate(
+        answer=of_task(), company=presence.of_task(visit.person, visit.now)
+    )
     return rows.select_related("run__workflow", "run__client", "action", "claimed_by", "owner").first()
 
 
@@ -71,7 +75,8 @@ def see(visit: Visit, task: HumanTask) -> Seen:
     record = records.read(task.run)
     action = next((one for one in record.actions if one.pk == task.action_id), None)
     answer: str = task.answer  # type: ignore[attr-defined]
-    return Seen(panel.read(task, visit.person), record, action, answer)
+    company = presence.read(task.company)  # type: ignore[attr-defined]
+    return Seen(panel.read(task, visit.person), record, action, answer, company)
 
 
 def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskPage:
@@ -111,7 +116,9 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         customer=ledger.customer(run, record),
         details=_details(visit, seen, past),
         live=live,
-        claim=desk.claim(visit, task, past),
+        claim=desk.claim(visit, task, past, seen.company),
+        presence=desk.company(seen.company),
+        here_url=reverse("here", args=[task.pk]),
         claim_verbs=verbs.claim_verbs(seen.panel),
         history=history.lines(past),
         history_count=len(past),
@@ -147,9 +154,19 @@ def version(visit: Visit, task_id: uuid.UUID) -> tuple[object, ...] | None:
             said=_count(CommentRow.objects.filter(task=OuterRef("pk"))),
             looked=Subquery(Action.objects.filter(pk=OuterRef("action")).values("version")[:1]),
             due=Subquery(Action.objects.filter(pk=OuterRef("action")).values("due_at")[:1]),
+            company=presence.of_task(visit.person, visit.now),
         )
         .values_list(
-            "version", "run__version", "decided", "learned", "happened", "said", "looked", "due", "opened_at"
+            "version",
+            "run__version",
+            "decided",
+            "learned",
+            "happened",
+            "said",
+            "looked",
+            "company",
+            "due",
+            "opened_at",
         )
         .first()
     )

@@ -79,7 +79,8 @@ class ConfirmPage:
     `chain` its looks in order. The form posts to `url`: evidence_hash, version, key, reason_code, reason, and
     the names of `selects`, `fields` and the alternative that was pressed. `button` names verb and moment.
     `reason` is the typed text kept on a second showing. `blocked` is the sentence that stands in the way now: the
-    button stays, cannot be pressed, and says it.
+    button stays, cannot be pressed, and says it. `company` says who else has a sheet of this task open; `here_url` is
+    told that the reader has this one.
     """
 
     verb: str
@@ -113,3 +114,5 @@ class ConfirmPage:
     css: str = ""
     blocked: str = ""
     flash: Flash | None = None
+    here_url: str = ""
+    company: list[str] = field(default_factory=list)

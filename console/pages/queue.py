@@ -14,7 +14,7 @@ class Row:
     """One task of an open group. `owner` None writes "Unowned"; `owner_note` is "24 min left", "is deciding".
 
     `claim_why` says why there is no `claim`, `priority` why the task stands where it does. `undeclared` counts writes
-    whose amount is not declared.
+    whose amount is not declared. `company` names who is deciding besides the owner.
     """
 
     number: str
@@ -31,6 +31,7 @@ class Row:
     claim_why: str = ""
     undeclared: int = 0
     priority: str = ""
+    company: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Group:
     claim_why: str = ""
     undeclared: int = 0
     priority: str = ""
+    company: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,7 @@ class TaskPage:
     `recommended_sentence` says why. `verbs` come in order: recommended, allowed, blocked. `operation` is the
     flash of the operation under way. `worlds` is set for an unknown write only. `conflicts` may be empty.
     `priority` says why it is urgent, `notes` who gave it to whom, until when it sleeps, how often it was asked again.
+    `here_url` is told every few seconds that the reader is here.
     `facts_text` is what "Copy facts" copies. `previous_url` and `next_url` are neighbours in the group or empty.
     """
 
@@ -269,6 +270,7 @@ class TaskPage:
     priority: str = ""
     notes: list[str] = field(default_factory=list)
     flashes: list[Flash] = field(default_factory=list)
+    here_url: str = ""
 
     @property
     def allowed(self) -> int:

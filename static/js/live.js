@@ -78,6 +78,32 @@
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
     document.addEventListener(name, (event) => { if (regionOf(event)) stale(true); });
   }
+  // --- presence: colleagues see who looks at a task, and who has one of its sheets open ------------------------
+  const BEAT = 10_000;
+  let told = "";
+  let toldAt = 0;
+
+  function here() {
+    const sheet = document.querySelector("#side[open] #sheet[data-here], main #sheet[data-here]");
+    const place = sheet ?? document.querySelector("[data-here]");
+    if (!place?.dataset.here) return null;
+    return { url: place.dataset.here, doing: sheet ? "deciding" : "looking", verb: sheet?.dataset.deciding ?? "" };
+  }
+
+  async function beat() {
+    const place = document.visibilityState === "visible" ? here() : null;
+    const token = document.querySelector("[name=csrfmiddlewaretoken]")?.value;
+    const what = JSON.stringify(place);
+    if (!place || !token || (what === told && performance.now() - toldAt < BEAT)) return;
+    told = what;
+    toldAt = performance.now();
+    const { url, ...body } = place;
+    const headers = { "X-CSRFToken": token, "HX-Request": "true" };
+    await fetch(url, { method: "POST", credentials: "same-origin", headers, body: new URLSearchParams(body) });
+  }
+
+  // A beat that is lost is silence, and silence ends by itself: the next one tells it again.
+  setInterval(() => { beat().catch(() => { told = ""; }); }, 1000);
   document.addEventListener("visibilitychange", tick);
   const ticking = setInterval(tick, 250);
 })();

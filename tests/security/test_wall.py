@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, models, transaction
 
 from console.embedded.places import APP_ROLE, OWNER_ROLE
+from console.models import Presence
 from recovery.models import (
     CallbackSecret,
     DeadLetter,
@@ -80,6 +81,7 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     tenant, now = agent.tenant, action.created_at
     stopper = make_person(f"stopper-{tenant.slug}")
     Stop.objects.create(tenant=tenant, scope="tool", name="none", mode="halt", reason="a test", by=stopper)
+    Presence.objects.create(tenant=tenant, task=HumanTask.objects.latest("id"), person=stopper, doing="looking")
     RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
     circuit = Circuit.objects.create(tenant=tenant, name="connector:none")
     CircuitSlot.objects.create(tenant=tenant, circuit=circuit, trip=0, purpose="look", lease_until=now)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import IntegerField, Q, QuerySet, Subquery
+from django.db.models import Exists, IntegerField, Q, QuerySet, Subquery
 from django.http import Http404, QueryDict
 from django.urls import reverse
 
 from console import looks
 from console.access import Visit
 from console.pages.common import Flash, Link
+from recovery import offers
 from recovery.letters import ENDED
 from recovery.models import DeadLetter, HumanTask
 from runs.ids import parse_id
@@ -72,6 +73,7 @@ class QueueView:
 QUEUE_VIEWS = (
     QueueView("all", "All", lambda visit: Q()),
     QueueView("mine", "Mine", lambda visit: Q(state="claimed", claimed_by=visit.person) | Q(owner=visit.person)),
+    QueueView("offered", "Offered to me", lambda visit: Q(Exists(offers.to(visit.person, visit.now)))),
     QueueView("unowned", "Unowned", lambda visit: Q(state__in=("open", "reopened"), owner__isnull=True)),
     QueueView("unknown", "Unknown writes", lambda visit: Q(reason_code__in=UNKNOWN_REASONS)),
     QueueView("approval", "Waiting for approval", lambda visit: WAITS_FOR_APPROVAL),

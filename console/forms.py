@@ -92,6 +92,11 @@ REASONS: dict[str, dict[str, str]] = {
         "not_mine": "It is another's work",
         OTHER: "Other, in words below",
     },
+    "decline": {
+        "no_time": "No time for it now",
+        "knows_less": "Somebody else knows more about it",
+        OTHER: "Other, in words below",
+    },
     "snooze": {
         "answer_expected": "An answer is expected by then",
         "after_incident": "After an incident",

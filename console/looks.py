@@ -197,6 +197,14 @@ STOP = _table(
     lifted=Look("idle", "play", "Lifted"),
 )
 
+HANDOVER = _table(
+    offered=Look("warn", "user", "Offered", solid=False),
+    accepted=Look("idle", "user-check", "Accepted"),
+    declined=Look("idle", "circle-x", "Declined"),
+    withdrawn=Look("idle", "undo-2", "Taken back"),
+    expired=Look("idle", "clock", "Not accepted in time"),
+)
+
 CIRCUIT = _table(
     closed=Look("ok", "circle-check", "Closed"),
     open=Look("bad", "circle-slash", "Open"),
@@ -288,6 +296,7 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "dead_letter": LETTER,
         "stop": STOP,
         "circuit": CIRCUIT,
+        "handover": HANDOVER,
         "anything_changed": ANYTHING_CHANGED,
         "retry_safe": RETRY_SAFE,
         "world": WORLD,
@@ -302,6 +311,9 @@ VERB_ICONS: Mapping[str, str] = MappingProxyType(
         "claim": "user-check",
         "release": "log-out",
         "assign": "user",
+        "accept": "user-check",
+        "decline": "circle-x",
+        "withdraw": "undo-2",
         "reconcile": "scan-search",
         "retry": "rotate-cw",
         "replay": "rotate-cw",

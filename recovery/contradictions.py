@@ -14,7 +14,7 @@ from runs.models import Action, Event, Evidence
 from runs.record import Actor
 
 MOST_TOLD = 20
-_NOT_ABOUT_THE_CALL = ("claim", "release", "comment", "snooze", "assign")
+_NOT_ABOUT_THE_CALL = ("claim", "release", "comment", "snooze", "assign", "accept", "decline", "withdraw")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from recovery import permissions
-from recovery.models import HumanTask
-from recovery.work import handing
+from recovery.models import Handover, HumanTask
+from recovery.work import handing, offering
 from runs import record, wall
 from runs.models import Person
 from runs.record import Actor
@@ -44,5 +44,9 @@ def _leave(tenant_id: uuid.UUID, person: Person, actor: Actor) -> int:
         data = {"person": str(person.pk)}
         record.write_event(None, "person_deactivated", actor, tenant_id=tenant_id, data=data)
         held = HumanTask.objects.filter(Q(claimed_by=person) | Q(owner=person), state__in=handing.RETURNABLE)
-        runs = [record.lock_run(run_id) for run_id in sorted(set(held.values_list("run_id", flat=True)))]
-        return sum(handing.take_back(run, actor) for run in runs if run is not None)
+        offered = Handover.objects.filter(Q(by=person) | Q(to=person), state="offered")
+        involved = {*held.values_list("run_id", flat=True), *offered.values_list("run_id", flat=True)}
+        runs = [run for run_id in sorted(involved) if (run := record.lock_run(run_id)) is not None]
+        for run in runs:
+            offering.left(run, person, actor)
+        return sum(handing.take_back(run, actor) for run in runs)

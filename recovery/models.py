@@ -120,6 +120,39 @@ class HumanTask(TenantRow):
         ]
 
 
+class Handover(TenantRow):
+    """A task offered to a colleague: it stays with whoever has it until `to` accepts, and at most until `expires_at`.
+
+    `facts` is what the record said of it at that moment, as pairs of label and text (work/summary.py).
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    task = models.ForeignKey(
+        HumanTask, on_delete=models.PROTECT, related_name="offers", db_constraint=False, db_index=False
+    )
+    state = models.CharField(max_length=20, default="offered")
+    version = models.PositiveIntegerField(default=0)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    to = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    reason = models.TextField()
+    facts = models.JSONField()
+    offered_at = models.DateTimeField(db_default=database_now())
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "task"], condition=Q(state="offered"), name="one_open_offer_per_task"
+            ),
+            models.CheckConstraint(condition=~Q(by=models.F("to")), name="offer_is_to_another"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "to", "task"], name="offers_open", condition=Q(state="offered")),
+            models.Index(fields=["expires_at"], name="offers_due", condition=Q(state="offered")),
+        ]
+
+
 class InputRequest(TenantRow):
     """A link by which a requester answers one question: one field of one call as it stood. Spent by its answer.
 

@@ -14,11 +14,11 @@ from typing import Any
 from django.db.models import Q
 
 from recovery import case as cases
-from recovery import clients, giving_up, letters, permissions, planning, questions, statements
+from recovery import clients, giving_up, letters, offers, permissions, planning, questions, statements
 from recovery.case import Case
 from recovery.escalation import UNCONFIRMED
 from recovery.giving_up import Question
-from recovery.models import DeadLetter, Decision, HumanTask
+from recovery.models import DeadLetter, Decision, Handover, HumanTask
 from recovery.rules import assembly, bounds, policy, scope, testimony
 from recovery.rules.plans import Plan
 from recovery.rules.situation import ABILITY_OF, LABELS, Ceiling, Situation, Verb, moment, surely_nothing
@@ -50,6 +50,7 @@ class Panel:
     statement: Statement | None
     question: Question
     plan: Plan
+    offer: Handover | None
 
     @property
     def evidence_hash(self) -> str:
@@ -103,10 +104,12 @@ def read(task: HumanTask, person: Person) -> Panel:
     kept = DeadLetter.objects.filter(action=task.action).select_related("owner")
     letter = kept.first() if task.kind == "dead_letter" else None
     statement, question = statements.pending(task), giving_up.of_task(run, task)
+    offer = offers.pending(task)
     plan = planning.of_run(run) if run.state in RUN_OPEN else Plan(())
     bound = letters.bound_to(letter) if letter is not None else question.bound_to(plan.hash)
     situation = Situation(
         **_before(task, person),
+        **_offered(offer, person),
         **_call(task, case),
         **_consent(task, person, statement, bound),
         **_undoing(run, question, plan),
@@ -115,7 +118,7 @@ def read(task: HumanTask, person: Person) -> Panel:
         letter=letter.state if letter else "",
         now=now,
     )
-    return Panel(task, run, case, situation, running, letter, statement, question, plan)
+    return Panel(task, run, case, situation, running, letter, statement, question, plan, offer)
 
 
 def _before(task: HumanTask, person: Person) -> dict[str, Any]:
@@ -128,6 +131,19 @@ def _before(task: HumanTask, person: Person) -> dict[str, Any]:
         "held_until": task.claimed_until,
         "snoozed_until": task.snoozed_until,
         "twin": _twin(task) if task.state not in TASK_OPEN else "",
+    }
+
+
+def _offered(offer: Handover | None, person: Person) -> dict[str, Any]:
+    """Whose yes the handover of the task waits for."""
+    if offer is None:
+        return {}
+    return {
+        "offered_to": str(offer.to),
+        "offered_by": str(offer.by),
+        "offer_mine": offer.to_id == person.pk,
+        "offer_given": offer.by_id == person.pk,
+        "offer_until": offer.expires_at,
     }
 
 

@@ -202,6 +202,15 @@ CIRCUIT: Moves = {
     "held_open": ("half_open",),
 }
 
+# While it is offered a task stays with whoever has it; the receiver's yes is what hands it over.
+HANDOVER: Moves = {
+    "offered": ("accepted", "declined", "withdrawn", "expired"),
+    "accepted": (),
+    "declined": (),
+    "withdrawn": (),
+    "expired": (),
+}
+
 Actors = tuple[wall.Acting, ...]
 Movers = dict[tuple[str, str], Actors]
 AGENT_OR_WORKER: Actors = ("agent", "worker")
@@ -235,6 +244,12 @@ ONLY: dict[str, Movers] = {
         **_into(DEAD_LETTER, "replay_requested", PERSON),
         **_into(DEAD_LETTER, "discarded", PERSON),
     },
+    "handover": {
+        ("offered", "accepted"): PERSON,
+        ("offered", "declined"): PERSON,
+        ("offered", "withdrawn"): PERSON,
+        ("offered", "expired"): ("timer",),
+    },
     "circuit": {
         **_into(CIRCUIT, "open", AGENT_OR_WORKER),
         **_into(CIRCUIT, "closed", AGENT_OR_WORKER),
@@ -252,6 +267,7 @@ MACHINES: dict[str, Moves] = {
     "decision": DECISION,
     "dead_letter": DEAD_LETTER,
     "circuit": CIRCUIT,
+    "handover": HANDOVER,
 }
 
 RUN_OPEN = tuple(state for state in RUN if state not in ("completed", "failed", "cancelled"))

@@ -80,7 +80,10 @@ def _setting_now() -> str:
         return cursor.fetchone()[0] or ""
 
 
-_DUE = "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION SELECT app_tenants_to_list()"
+_DUE = (
+    "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION SELECT app_tenants_to_list() "
+    "UNION SELECT app_tenants_with_due_offers()"
+)
 
 
 def due_tenants() -> list[uuid.UUID]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from console import looks
 from console.access import Visit
-from console.builders import words
+from console.builders import verbs, words
 from console.builders.record import Record
 from console.pages.common import Person
-from console.pages.task import Claim, Presence
+from console.pages.task import Claim, Offer, Presence
 from console.presence import Here
 from recovery.models import HumanTask
+from recovery.panel import Panel
 from recovery.rules import pauses
 from recovery.rules.policy import LABELS
 from runs.models import Event
 
 WARN_BEFORE = timedelta(minutes=5)
 """From when on a claim that is about to end says so (UX: claims decay)."""
-TAKEN = ("verb_claim", "verb_assign", "claim_decayed")
+TAKEN = ("verb_claim", "verb_accept", "verb_assign", "claim_decayed")
 """What moves a claim by itself; the newest of them says whether the last one decayed."""
 
 
@@ -28,7 +30,7 @@ def claim(visit: Visit, task: HumanTask, past: list[Event], company: list[Here])
     by = Person(
         name, task.claimed_by_id == visit.person.pk, any(one.name == name and one.deciding for one in company)
     )
-    claimed = (event for event in past if event.kind == "verb_claim" and _about(event, task))
+    claimed = (event for event in past if event.kind in ("verb_claim", "verb_accept") and _about(event, task))
     since = next((event.at for event in claimed), task.opened_at)
     left = task.claimed_until - visit.now
     return Claim(by, since, task.claimed_until, left=remaining(left), warning=_warning(left, by.you))
@@ -89,9 +91,7 @@ def notes(task: HumanTask, record: Record, past: list[Event], now: datetime) -> 
         found.append(f"The clock stands still: {pauses.WORDS[task.pause]}. {left} are left.")
     if task.snoozed_until is not None:
         found.append(f"Snoozed until {words.moment(task.snoozed_until, now)}, or until something new is learned.")
-    given = next((one for one in reversed(record.decisions) if one.task_id == task.pk and one.verb == "assign"), None)
-    if given is not None:
-        found.append(f"{given.by} handed it to {given.snapshot.get('to')}: {given.reason}")
+    found.append(_handed(task, record))
     if task.reminded_at is not None:
         again = words.plural(task.reminders, "time")
         found.append(f"Asked for again {again}, last at {words.moment(task.reminded_at, now)}.")
@@ -106,6 +106,43 @@ def _came_back(task: HumanTask, past: list[Event], now: datetime) -> str:
     if last is None or last.kind != "claim_decayed":
         return ""
     return f"{last.reason.rstrip('.')} at {words.moment(last.at, now)}; nobody has taken it since."
+
+
+HANDED = {
+    "accept": "{by} accepted it from {kept[from]}",
+    "decline": "{by} declined it: {reason}",
+    "withdraw": "{by} took the offer to {kept[to]} back",
+}
+
+
+def _handed(task: HumanTask, record: Record) -> str:
+    """The last step of its way from hand to hand; an offer that waits stands above, with its facts."""
+    steps = ("assign", *HANDED)
+    last = next((one for one in reversed(record.decisions) if one.task_id == task.pk and one.verb in steps), None)
+    if last is None:
+        return ""
+    if last.verb in HANDED:
+        return f"{HANDED[last.verb].format(by=last.by, kept=last.snapshot, reason=last.reason).rstrip('.')}."
+    what = "offered it" if "offer" in last.snapshot else "handed it"
+    return f"{last.by} {what} to {last.snapshot.get('to')}: {last.reason}"
+
+
+def offer(panel: Panel) -> Offer | None:
+    """The handover that waits for an answer, with what the record said when it was offered."""
+    made, at = panel.offer, panel.situation
+    if made is None:
+        return None
+    who = "you" if at.offer_mine else str(made.to)
+    by = "You offer" if at.offer_given else f"{made.by} offers"
+    facts = [(label, text) for label, text in made.facts]
+    return Offer(
+        looks.HANDOVER[made.state],
+        f"{by} {who} this task",
+        made.reason,
+        facts,
+        made.expires_at,
+        verbs.offer_verbs(panel),
+    )
 
 
 def _about(event: Event, task: HumanTask) -> bool:

@@ -44,6 +44,8 @@ _WORDS = {
     "undone_outside": "`{step}` was taken back outside",
     "claim_decayed": "Claim ended",
     "owner_left": "Owner left",
+    "offer_expired": "Offer ended",
+    "offer_withdrawn": "Offer taken back",
     "statement_withdrawn": "A statement that nobody confirmed was withdrawn",
     "woken": "Task woke",
     "sla_breached": "SLA breached",

@@ -34,6 +34,7 @@ _NOTHING_HAPPENED = ("external_outcome_resolved", "credentials_invalid", "creden
 """With nothing changed besides: the same call may be sent once the question is answered."""
 _NOTHING = {
     "mine": "You hold no task",
+    "offered": "No colleague offers you a task",
     "unowned": "Every open task is held by somebody",
     "unknown": "No write is unknown",
     "approval": "Nothing waits for an approval",

@@ -118,6 +118,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         live=live,
         claim=desk.claim(visit, task, past, seen.company),
         presence=desk.company(seen.company),
+        offer=desk.offer(seen.panel),
         here_url=reverse("here", args=[task.pk]),
         claim_verbs=verbs.claim_verbs(seen.panel),
         history=history.lines(past),

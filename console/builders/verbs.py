@@ -27,12 +27,20 @@ def claim_verbs(panel: Panel) -> list[Verb]:
     """Taking and giving back, each by one click; handing over, putting off; and asking again what is resolved."""
     if not panel.situation.task_open:
         return [_ask(panel, panel.verb("reopen"))]
-    names = ("release", "claim") if panel.situation.mine else ("claim",)
+    at = panel.situation
+    names = ("release", "claim") if at.mine else () if at.offer_mine else ("claim",)
     found = [click(panel, panel.verb(name)) for name in names]
     found += [_ask(panel, panel.verb(name)) for name in ("assign", "snooze")]
     return [
         replace(verb, label="Extend") if verb.name == "claim" and panel.situation.mine else verb for verb in found
     ]
+
+
+def offer_verbs(panel: Panel) -> list[Verb]:
+    """The answers to an offer for its receiver, taking it back for its giver; none for anybody else."""
+    if panel.situation.offer_mine:
+        return [click(panel, panel.verb("accept")), _ask(panel, panel.verb("decline"))]
+    return [click(panel, panel.verb("withdraw"))] if panel.situation.offer_given else []
 
 
 def comment_verb(panel: Panel) -> Verb | None:

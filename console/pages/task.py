@@ -171,6 +171,18 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A handover that waits for its receiver's yes until `until`: who offers it to whom, why, and the facts then."""
+
+    state: Look
+    title: str
+    reason: str
+    facts: list[tuple[str, str]]
+    until: datetime
+    verbs: list[Verb] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Presence:
     """A colleague on this page; `words` is "is deciding" or "is reading"."""
 
@@ -271,6 +283,7 @@ class TaskPage:
     notes: list[str] = field(default_factory=list)
     flashes: list[Flash] = field(default_factory=list)
     here_url: str = ""
+    offer: Offer | None = None
 
     @property
     def allowed(self) -> int:

@@ -131,8 +131,15 @@ def provide_input(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
 @sheet_or_send
 @access.acts
 def assign(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
-    """Hand the task to a colleague, or back to the team."""
+    """Offer the task to a colleague, or give it back to the team."""
     return _confirmed(request, task_id, "assign", decisions.assign)
+
+
+@sheet_or_send
+@access.acts
+def decline(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Do not take over what a colleague offers."""
+    return _confirmed(request, task_id, "decline", decisions.decline)
 
 
 @sheet_or_send
@@ -154,6 +161,20 @@ def reopen(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
 def claim(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
     """Take the task, or hold it for longer."""
     return _at_once(request, task_id, "claim", decisions.claim, MarkForm(request.POST))
+
+
+@require_POST
+@access.acts
+def accept(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Take over what a colleague offers."""
+    return _at_once(request, task_id, "accept", decisions.accept, MarkForm(request.POST))
+
+
+@require_POST
+@access.acts
+def withdraw(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Take the offer of a task back."""
+    return _at_once(request, task_id, "withdraw", decisions.withdraw, MarkForm(request.POST))
 
 
 @require_POST

@@ -5,6 +5,8 @@ None of them sends a call; each answers with the button, allowed or blocked with
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from recovery.rules.situation import Situation, Verb, allowed, barred, blocked, moment
 
 CLAIM_WORDS = "Yours for 30 minutes; from now on nothing is sent by itself."
@@ -29,8 +31,57 @@ def assign(at: Situation) -> Verb:
     bar = barred(at, "assign") or _vouched(at, "assign")
     if bar is not None:
         return bar
-    along = "; your claim goes along" if at.mine else ""
-    return allowed("assign", "claim", f"Gives the task to a colleague, or back to the team{along}.")
+    if at.offered_to:
+        return blocked("assign", "handover", f"{_offered(at)}; that is answered or taken back first.")
+    return allowed("assign", "claim", "Offers the task to a colleague, who accepts it, or gives it back to the team.")
+
+
+def accept(at: Situation) -> Verb:
+    bar = _to_answer(at, "accept") or _vouched(at, "accept")
+    if bar is not None:
+        return bar
+    if at.held_by is not None and not at.mine and at.held_by != at.offered_by:
+        return blocked("accept", "claim", f"{at.held_by} holds this task by now.")
+    return allowed("accept", "handover", "The task becomes yours, with a claim of 30 minutes.")
+
+
+def decline(at: Situation) -> Verb:
+    return _to_answer(at, "decline") or allowed("decline", "handover", "The task stays where it is.")
+
+
+def withdraw(at: Situation) -> Verb:
+    bar = _barred(at, "withdraw")
+    if bar is not None:
+        return bar
+    if not at.offered_to:
+        return blocked("withdraw", "handover", "nobody is offered this task.")
+    if not at.offer_given:
+        return blocked("withdraw", "handover", f"{at.offered_by} offers it, and takes it back or lets it end.")
+    return allowed("withdraw", "handover", f"{at.offered_to} can accept it no more; it stays where it is.")
+
+
+def _to_answer(at: Situation, name: str) -> Verb | None:
+    """What stands between somebody and the answer to an offer."""
+    bar = _barred(at, name)
+    if bar is not None:
+        return bar
+    if not at.offered_to:
+        return blocked(name, "handover", "nobody is offered this task.")
+    if not at.offer_mine:
+        return blocked(name, "handover", f"{_offered(at)}.")
+    if at.offer_until is not None and at.offer_until <= at.now:
+        return blocked(name, "expired", f"the offer ended at {moment(at.offer_until, at.now)}.")
+    return None
+
+
+def _barred(at: Situation, name: str) -> Verb | None:
+    """As `barred`, for what is about a claim of somebody else."""
+    return barred(replace(at, held_by=None), name)
+
+
+def _offered(at: Situation) -> str:
+    until = f" until {moment(at.offer_until, at.now)}" if at.offer_until else ""
+    return f"it is offered to {at.offered_to}{until}"
 
 
 def snooze(at: Situation) -> Verb:
@@ -39,6 +90,8 @@ def snooze(at: Situation) -> Verb:
         return bar
     if at.awaiting_approval:
         return blocked("snooze", "F127", "an approval has its own time, and ends with it.")
+    if at.offered_to:
+        return blocked("snooze", "handover", f"{_offered(at)}; that is answered or taken back first.")
     if at.snoozed_until is not None:
         until = moment(at.snoozed_until, at.now)
         return allowed("snooze", "claim", f"It sleeps until {until}; this gives it another time.")
@@ -99,6 +152,9 @@ VERBS = {
     "claim": claim,
     "release": release,
     "assign": assign,
+    "accept": accept,
+    "decline": decline,
+    "withdraw": withdraw,
     "snooze": snooze,
     "reopen": reopen,
     "comment": comment,

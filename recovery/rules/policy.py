@@ -259,5 +259,5 @@ ACTING = {
     "cancel": _cancel,
 }
 """The verbs that act, in the order in which they stand."""
-WITH_REASON = (*ACTING, "assign", "snooze", "reopen")
+WITH_REASON = (*ACTING, "assign", "decline", "snooze", "reopen")
 """The verbs that want words for whoever reads the history."""

@@ -28,6 +28,9 @@ LABELS = {
     "request_input": "Ask the requester",
     "provide_input": "Answer for the requester",
     "assign": "Hand over",
+    "accept": "Accept the handover",
+    "decline": "Decline the handover",
+    "withdraw": "Take the offer back",
     "snooze": "Snooze",
     "reopen": "Reopen",
     "comment": "Comment",
@@ -40,6 +43,9 @@ ABILITY_OF = {
     "request_input": "resume",
     "provide_input": "resume",
     "assign": "claim",
+    "accept": "claim",
+    "decline": "claim",
+    "withdraw": "claim",
     "snooze": "claim",
     "reopen": "claim",
 }
@@ -85,6 +91,8 @@ class Situation:
     sent_write      whether the call of the task is a write that left.
     question        the field that the requester has to change; `unaskable` says why a form cannot ask for it.
     answer_until    until when the requester may answer.
+    offered_to, offered_by    whose yes a handover waits for until `offer_until`, and who offers it; `offer_mine` and
+                    `offer_given` whether that is this person.
     """
 
     abilities: frozenset[str]
@@ -140,6 +148,11 @@ class Situation:
     question: str = ""
     unaskable: str = ""
     answer_until: datetime | None = None
+    offered_to: str = ""
+    offered_by: str = ""
+    offer_mine: bool = False
+    offer_given: bool = False
+    offer_until: datetime | None = None
 
 
 @dataclass(frozen=True)

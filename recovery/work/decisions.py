@@ -24,6 +24,7 @@ from recovery.work import (
     handing,
     inputs,
     nudges,
+    offering,
     snoozing,
     steering,
     waivers,
@@ -121,8 +122,23 @@ def provide_input(order: Order) -> Decision:
 
 
 def assign(order: Order) -> Decision:
-    """Hand a task to a colleague, or back to the team. Raises Unusable for somebody who may not work on it."""
+    """Offer a task to a colleague, or give it to the team. Raises Unusable for somebody who may not work on it."""
     return _decide("assign", order, handing.assign)
+
+
+def accept(order: Order) -> Decision:
+    """Take over a task that a colleague offers."""
+    return _decide("accept", order, offering.accept)
+
+
+def decline(order: Order) -> Decision:
+    """Leave an offered task where it is, with a reason."""
+    return _decide("decline", order, offering.decline)
+
+
+def withdraw(order: Order) -> Decision:
+    """Take back the offer of a task."""
+    return _decide("withdraw", order, offering.withdraw)
 
 
 def snooze(order: Order) -> Decision:

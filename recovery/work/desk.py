@@ -7,6 +7,7 @@ from datetime import timedelta
 from recovery import sla
 from recovery.models import Comment
 from recovery.panel import Panel
+from recovery.work import offering
 from recovery.work.wishes import CLAIM_MINUTES, Done, Order
 from runs import redact
 from runs.querysets import read_clock
@@ -16,12 +17,14 @@ from runs.states import advance
 
 def claim(seen: Panel, order: Order, actor: Actor) -> Done:
     until = read_clock() + timedelta(minutes=CLAIM_MINUTES)
+    offering.taken(seen, order.by, actor)
     advance(seen.task, machine="task", to="claimed", claimed_by=order.by, claimed_until=until, snoozed_until=None)
     sla.follow(seen.task, seen.task.action, actor)
     return Done(f"Yours until {until:%H:%M:%S} UTC.")
 
 
 def release(seen: Panel, order: Order, actor: Actor) -> Done:
+    offering.given_back(seen, order.by, actor)
     advance(seen.task, machine="task", to="open", claimed_by=None, claimed_until=None)
     return Done("Back in the queue.")
 

@@ -1,8 +1,7 @@
-"""Who has a task: handed to a colleague or back to the team, and what somebody leaves behind who left (F129)."""
+"""Who has a task: offered to a colleague or given back to the team, and what is left behind by who left (F129)."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django.db.models import Q
@@ -10,36 +9,34 @@ from django.db.models import Q
 from recovery import permissions, policies, statements
 from recovery.models import HumanTask
 from recovery.panel import Panel
-from recovery.work.wishes import CLAIM_MINUTES, Done, Order, Unusable
+from recovery.work import offering, summary
+from recovery.work.wishes import Done, Order, Unusable
 from runs import record
 from runs.ids import parse_id
 from runs.models import Person, Run
-from runs.querysets import read_clock
 from runs.record import Actor
 from runs.states import advance
 
 RETURNABLE = ("open", "claimed", "awaiting_approval", "reopened")
 LEFT_BEHIND = Q(claimed_by__is_active=False) | Q(owner__is_active=False)
-MOST_FACTS = 5
 
 
 def assign(seen: Panel, order: Order, actor: Actor) -> Done:
-    """Hand the task over; a claim goes along, and ends where it goes back to the team. Raises Unusable for nobody.
+    """Offer the task to a colleague, or give it back to the team, which ends a claim. Raises Unusable for nobody.
 
     What is known at that moment is kept with the decision, so that the receiver need not look for it.
     """
-    known: dict[str, object] = {"known": _facts(seen)}
+    known: dict[str, object] = {"known": summary.of(seen)}
     if not order.to:
         advance(seen.task, machine="task", to=_unclaimed(seen.task), owner=None, **_NOBODY)
         return Done(f"Back with {seen.task.owner_team}.", {**known, "to": seen.task.owner_team})
     receiver = _colleague(seen.run, order.to)
     if receiver is None:
         raise Unusable("to", "Choose somebody of this tenant who may work on tasks.")
-    claim: dict[str, Any] = {}
-    if seen.task.state == "claimed":
-        claim = {"claimed_by": receiver, "claimed_until": read_clock() + timedelta(minutes=CLAIM_MINUTES)}
-    advance(seen.task, machine="task", to=seen.task.state, owner=receiver, **claim)
-    return Done(f"Handed over to {receiver}.", {**known, "to": str(receiver)})
+    if receiver.pk != order.by.pk:
+        return offering.offer(seen, order, receiver)
+    advance(seen.task, machine="task", to=seen.task.state, owner=receiver)
+    return Done("It is yours.", {**known, "to": str(receiver)})
 
 
 def take_back(run: Run, actor: Actor) -> int:
@@ -89,9 +86,3 @@ def _colleague(run: Run, text: str) -> Person | None:
     person_id = parse_id(text)
     found = Person.objects.filter(pk=person_id, is_active=True).first() if person_id else None
     return found if found is not None and permissions.may(found, "claim", run.tenant_id) else None
-
-
-def _facts(seen: Panel) -> list[str]:
-    if seen.task.action is None:
-        return []
-    return list(seen.task.action.evidence.order_by("-id").values_list("fact", flat=True)[:MOST_FACTS])

@@ -178,6 +178,7 @@ STEPS: dict[str, Work] = {
     "late": upkeep.mark_late,
     "woken": by_run(upkeep.asleep, upkeep.wake),
     "reminded": by_run(upkeep.unapproved, upkeep.remind),
+    "offers": by_run(upkeep.unanswered, upkeep.expire_offers),
     "left": by_run(upkeep.left_behind, upkeep.take_back),
 }
 """What a pass does for each tenant, in this order. What these look for, `wall.due_tenants()` has to know of."""

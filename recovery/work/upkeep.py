@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from django.db.models import Q
 from django.db.models.expressions import Combinable
 
-from recovery.models import HumanTask
-from recovery.work import handing, nudges, overdue, snoozing, together
+from recovery.models import Handover, HumanTask
+from recovery.work import handing, nudges, offering, overdue, snoozing, together
 from runs import wall
 from runs.models import Run
 from runs.querysets import database_now
@@ -45,6 +45,15 @@ def left_behind() -> Iterable[uuid.UUID]:
 
 def take_back(run: Run, ring: nudges.Ring) -> int:
     return handing.take_back(run, TIMER)
+
+
+def unanswered() -> Iterable[uuid.UUID]:
+    offers = Handover.objects.filter(state="offered", expires_at__lte=database_now())
+    return offers.order_by().values_list("run_id", flat=True).distinct()[: together.BATCH]
+
+
+def expire_offers(run: Run, ring: nudges.Ring) -> int:
+    return offering.expire(run)
 
 
 def _runs(*which: Q | Combinable) -> Iterable[uuid.UUID]:

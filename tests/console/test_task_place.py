@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.http import HttpResponse
 from steadyhand.contract import Observation
 
 from recovery.work.sweep import sweep
@@ -57,15 +58,55 @@ def test_a_snoozed_task_stands_in_its_own_tab_only(house: House) -> None:
     assert "Snoozed until" in said(house.browser("alice").get(address(case)))
 
 
-def test_a_given_task_names_its_owner_and_who_gave_it_why(house: House) -> None:
+def at_once(house: House, name: str, case: Case, verb: str) -> HttpResponse:
+    """Press a button of the task's page that is sent without a sheet."""
+    client = house.browser(name)
+    html = client.get(address(case)).content.decode()
+    form = html[html.index(f'action="{address(case, verb)}"') :]
+    marks = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[: form.index("</form>")]))
+    return client.post(address(case, verb), marks)
+
+
+def test_an_offered_task_waits_for_the_receivers_yes_with_its_facts(house: House) -> None:
     case = lost(house)
     omar = house.people["omar"]
     press(house.browser("alice"), case, "assign", to=str(omar.pk), reason="He knows the provider.")
+    theirs, mine, others = (said(house.browser(name).get(address(case))) for name in ("omar", "alice", "ada"))
+    assert "Alice offers you this task until" in theirs
+    assert "He knows the provider." in theirs
+    assert "Did anything change Unknown: this call may have happened." in theirs
+    assert "Accept the handover" in theirs
+    assert "Decline the handover" in theirs
+    assert "You offer Omar this task until" in mine
+    assert "Take the offer back" in mine
+    assert "Alice offers Omar this task until" in others
+    assert "Take the offer back" not in others
+    assert "Accept the handover" not in others
+    assert (tabs(house, "omar")["Offered to me"], tabs(house, "ada")["Offered to me"]) == ("1", "")
+    assert listed(house, "offered", "omar") == 1
+    assert at_once(house, "omar", case, "accept").status_code == 303
     text = said(house.browser("alice").get(address(case)))
     assert "Owned by Omar of billing-support." in text
-    assert "Alice handed it to Omar" in text
-    assert "He knows the provider." in text
-    assert (tabs(house, "omar")["Mine"], tabs(house, "omar")["Unowned"]) == ("1", "")
+    assert "Omar accepted it from Alice." in text
+    assert (tabs(house, "omar")["Mine"], tabs(house, "omar")["Offered to me"]) == ("1", "")
+
+
+def test_a_declined_offer_says_why_on_the_page_of_its_giver(house: House) -> None:
+    case = lost(house)
+    press(house.browser("alice"), case, "assign", to=str(house.people["omar"].pk))
+    answer = press(house.browser("omar"), case, "decline", reason="I leave in a minute.")
+    assert answer.status_code == 303
+    text = said(house.browser("alice").get(address(case)))
+    assert "Omar declined it:" in text
+    assert "I leave in a minute." in text
+    assert "offers" not in text
+
+
+def test_a_giver_takes_the_offer_back(house: House) -> None:
+    case = lost(house)
+    press(house.browser("alice"), case, "assign", to=str(house.people["omar"].pk))
+    assert at_once(house, "alice", case, "withdraw").status_code == 303
+    assert "Alice took the offer to Omar back." in said(house.browser("omar").get(address(case)))
 
 
 def test_somebody_of_another_tenant_is_no_receiver(house: House) -> None:

@@ -9,7 +9,7 @@ import pytest
 from steadyhand.contract import Observation
 
 from recovery import questions
-from recovery.models import InputRequest
+from recovery.models import Decision, Handover, InputRequest
 from recovery.work import decisions, inputs
 from recovery.work.sweep import sweep
 from runs import wall
@@ -102,3 +102,23 @@ def test_F117_of_two_handovers_at_once_one_counts(agent: Agent, round_: int) -> 
     told = at_once(lambda: decisions.assign(to_omar), lambda: decisions.assign(to_alice))
     assert sorted(type(one).__name__ for one in told) == ["Decision", "Overtaken"]
     assert kinds(case).count("verb_assign") == 1
+
+
+@pytest.mark.parametrize("answer", ["decline", "withdraw", "claim"])
+def test_F117_of_an_accept_and_what_ends_the_offer_one_counts(agent: Agent, answer: str) -> None:
+    register(agent, billing_manifest())
+    case = open_run(agent)
+    turn(case)
+    lose_the_reply(case)
+    alice, omar = make_person("alice", case.tenant), make_person("omar", case.tenant, "oncall")
+    press("assign", case, alice, to=str(omar.pk))
+    other = {"decline": omar, "withdraw": alice, "claim": make_person("ada", case.tenant, "admin")}[answer]
+    accept, end = order(case, omar), order(case, other)
+    told = at_once(lambda: decisions.accept(accept), lambda: getattr(decisions, answer)(end))
+    assert sorted(type(one).__name__ for one in told) in (["Decision", "Overtaken"], ["Decision", "Refused"])
+    with wall.within(case.tenant.pk):
+        state = Handover.objects.get().state
+    won = isinstance(told[0], Decision)
+    assert (state, case.task().claimed_by_id == omar.pk) == (
+        ("accepted", True) if won else ({"decline": "declined"}.get(answer, "withdrawn"), False)
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from recovery.models import DeadLetter, Decision, HumanTask
+from recovery.models import DeadLetter, Decision, Handover, HumanTask
 from runs import states, wall
 from runs.ids import new_id
 from runs.models import Action, Circuit, Run
@@ -73,6 +73,13 @@ def make_circuit(case: Case, state: str) -> Circuit:
     )  # fmt: skip
 
 
+def make_handover(case: Case, state: str) -> Handover:
+    return Handover.objects.create(
+        tenant=case.tenant, run_id=case.run_id, task=make_task(case, "open"), state=state, reason="r", facts=[],
+        by=make_person(f"p{new_id().hex[-12:]}"), to=make_person(f"p{new_id().hex[-12:]}"), expires_at=read_clock(),
+    )  # fmt: skip
+
+
 MAKE: dict[str, Callable[[Case, str], Any]] = {
     "run": make_run,
     "action": make_action,
@@ -80,6 +87,7 @@ MAKE: dict[str, Callable[[Case, str], Any]] = {
     "decision": make_decision,
     "dead_letter": make_dead_letter,
     "circuit": make_circuit,
+    "handover": make_handover,
 }
 
 

@@ -20,6 +20,7 @@ from recovery.models import (
     DeadLetter,
     Demotion,
     Gap,
+    Handover,
     HumanTask,
     InboxMessage,
     IngestRecord,
@@ -81,6 +82,11 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     tenant, now = agent.tenant, action.created_at
     stopper = make_person(f"stopper-{tenant.slug}")
     Stop.objects.create(tenant=tenant, scope="tool", name="none", mode="halt", reason="a test", by=stopper)
+    task = HumanTask.objects.latest("id")
+    taker = make_person(f"taker-{tenant.slug}")
+    Handover.objects.create(
+        tenant=tenant, run_id=action.run_id, task=task, by=stopper, to=taker, reason="x", facts=[], expires_at=now
+    )
     Presence.objects.create(tenant=tenant, task=HumanTask.objects.latest("id"), person=stopper, doing="looking")
     RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
     circuit = Circuit.objects.create(tenant=tenant, name="connector:none")
@@ -273,7 +279,7 @@ def test_SEC_29_the_questions_from_outside_give_ids_and_nothing_else(north: Case
         found = cursor.fetchall()
     assert {row[1] for row in found} == {"uuid"}
     assert {row[2] for row in found} == {"search_path=public, pg_temp"}
-    assert len(found) == 6
+    assert len(found) == 7
 
 
 # --- the catalogue ------------------------------------------------------------------------------------------

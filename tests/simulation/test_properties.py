@@ -21,7 +21,7 @@ from tests.simulation.shop import IN_FLIGHT, Flavour
 from tests.simulation.stories import story
 
 SEEDS = range(1000, 1060)
-NO_ACT = {"comment", "claim", "release", "assign", "snooze", "reopen"}
+NO_ACT = {"comment", "claim", "release", "assign", "accept", "decline", "withdraw", "snooze", "reopen"}
 NOTHING_LANDED = {"not_sent", "transient_reject", "permanent_reject"}
 CALMLY = {"loses": 0.0, "doubles": 0.0, "delays": 0.0}
 

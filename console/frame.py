@@ -50,6 +50,7 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
         RailItem("Runs", "activity", runs + _only(slug)),
         RailItem("Circuits", "unplug", reverse("circuits") + _only(slug), filters.capped(counts["circuits"]), "bad"),
         RailItem("Stops", "octagon-pause", reverse("stops") + _only(slug), filters.capped(counts["stops"]), "bad"),
+        RailItem("Settings", "settings", reverse("settings_workflows") + _only(slug)),
     ]
     return Frame(
         rail=[_marked(item, current) for item in rail],

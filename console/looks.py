@@ -273,6 +273,14 @@ NOTICE = _table(
     refused=Look("bad", "circle-alert", "Refused"),
 )
 
+CHANGE = _table(
+    added=Look("idle", "plus", "Added"),
+    removed=Look("idle", "circle-minus", "Removed"),
+    changed=Look("idle", "rotate-cw", "Changed"),
+    weaker=Look("warn", "triangle-alert", "Weaker"),
+)
+"""What became of a field between two versions of a workflow."""
+
 ACTOR = _table(
     person=Look("idle", "user", "person"),
     agent=Look("idle", "bot", "agent"),
@@ -302,6 +310,7 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "world": WORLD,
         "exceeds": EXCEEDS,
         "notice": NOTICE,
+        "change": CHANGE,
         "actor": ACTOR,
     }
 )

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
-from console.views import account, answer, circuits, decide, letters, presence, queue, runs, stops, tasks
+from console.views import account, answer, circuits, decide, letters, presence, queue, runs, stops, tasks, workflows
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -50,6 +50,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("circuits/", circuits.circuits, name="circuits"),
     path("circuits/hold/", circuits.hold_circuit, name="hold_circuit"),
     path("circuits/<uuid:circuit_id>/release/", circuits.release_circuit, name="release_circuit"),
+    path("settings/", workflows.settings, name="settings"),
+    path("settings/workflows/", workflows.workflows, name="settings_workflows"),
+    path("settings/workflows/<str:name>/", workflows.workflow, name="settings_workflow"),
+    path("settings/workflows/<str:name>/diff/", workflows.diff, name="settings_diff"),
     path("first-admin/<str:token>/", account.first_admin, name="first_admin"),
     path("accounts/login/", account.SignIn.as_view(), name="account_login"),
     path("accounts/", include("allauth.urls")),

@@ -95,7 +95,8 @@ def register_workflow(who: Credentials, name: str, manifest: Manifest, *, reques
     with wall.within(who.tenant_id):
         client = authenticate(who)
         _within_reach(client, name)
-        workflow, created = definitions.register(Tenant.objects.get(pk=who.tenant_id), name, manifest)
+        tenant = Tenant.objects.get(pk=who.tenant_id)
+        workflow, created = definitions.register(tenant, name, manifest, by=client.name)
         if created:
             actor = Actor("agent", client.name, request_id)
             data = {"workflow": name, "version": workflow.version}

@@ -75,7 +75,7 @@ class RunFacts:
     origin: str
 
 
-def register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, bool]:
+def register(tenant: Tenant, name: str, manifest: Manifest, *, by: str) -> tuple[Workflow, bool]:
     """The version that holds this manifest, new only if it differs from the latest. BadInput for a bad schema."""
     for index, tool in enumerate(manifest.tools):
         for field in ("input_schema", "output_schema"):
@@ -87,7 +87,9 @@ def register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, b
     if latest is not None and latest.manifest_hash == digest:
         return latest, False
     number = (versions.aggregate(highest=Max("version"))["highest"] or 0) + 1
-    created = Workflow.objects.create(tenant=tenant, name=name, version=number, manifest=plain, manifest_hash=digest)
+    created = Workflow.objects.create(
+        tenant=tenant, name=name, version=number, manifest=plain, manifest_hash=digest, registered_by=by
+    )
     return created, True
 
 

@@ -101,12 +101,16 @@ class TenantRow(models.Model):
 
 
 class Workflow(TenantRow):
-    """A named manifest in one version. Immutable: a change is a new version (trigger)."""
+    """A named manifest in one version. Immutable: a change is a new version (trigger).
+
+    `registered_by` names the client or the command; empty for versions of before it was kept.
+    """
 
     name = models.CharField(max_length=80)
     version = models.PositiveIntegerField()
     manifest = models.JSONField()
     manifest_hash = models.CharField(max_length=64)
+    registered_by = models.CharField(max_length=200, default="", db_default="", blank=True)
     created_at = models.DateTimeField(db_default=database_now())
 
     class Meta:
@@ -217,6 +221,9 @@ class Run(TenantRow):
         ]
         indexes = [
             models.Index(fields=["tenant", "id"], name="run_live", condition=Q(ended_at__isnull=True)),
+            models.Index(
+                fields=["tenant", "workflow"], name="run_open_by_version", condition=Q(ended_at__isnull=True)
+            ),
             models.Index(fields=["elapses_at", "id"], name="run_elapses", condition=Q(ended_at__isnull=True)),
             models.Index(
                 fields=["deadline_at", "id"],

@@ -28,6 +28,12 @@ CASES = {
     "circuits-empty": ("circuit/list.html", pages.empty_circuits_page, "Circuits"),
     "letters": ("letter/list.html", pages.letters_page, "Dead letters"),
     "letters-empty": ("letter/list.html", pages.empty_letters_page, "Dead letters"),
+    "workflows": ("settings/workflows.html", pages.workflows_page, "Settings"),
+    "workflows-empty": ("settings/workflows.html", pages.empty_workflows_page, "Settings"),
+    "workflow": ("settings/workflow.html", pages.workflow_page, "Settings"),
+    "workflow-bare": ("settings/workflow.html", pages.bare_workflow_page, "Settings"),
+    "diff": ("settings/diff.html", pages.diff_page, "Settings"),
+    "diff-empty": ("settings/diff.html", pages.empty_diff_page, "Settings"),
     "stops": ("stop/list.html", pages.stops_page, "Stops"),
     "stops-empty": ("stop/list.html", pages.empty_stops_page, "Stops"),
 }

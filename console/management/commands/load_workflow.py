@@ -40,7 +40,7 @@ def _register(tenant: Tenant, name: str, manifest: Manifest) -> tuple[Workflow, 
     with wall.within(tenant.pk):
         # The tenant's row is the lock: the next version's number is read before it is written.
         Tenant.objects.select_for_update().get(pk=tenant.pk)
-        workflow, created = definitions.register(tenant, name, manifest)
+        workflow, created = definitions.register(tenant, name, manifest, by=desk.operator().name)
         if created:
             outside.enrol(workflow, manifest)
             data = {"workflow": name, "version": workflow.version}

@@ -8,15 +8,27 @@ from tests.console.pages.run import run_list_page, run_page
 from tests.console.pages.shared import NOW, frame
 from tests.console.pages.stops import empty_stops_page, stops_page
 from tests.console.pages.task import quiet_task_page, task_page
+from tests.console.pages.workflows import (
+    bare_workflow_page,
+    diff_page,
+    empty_diff_page,
+    empty_workflows_page,
+    workflow_page,
+    workflows_page,
+)
 
 __all__ = [
     "NOW",
+    "bare_workflow_page",
     "circuits_page",
     "confirm_page",
+    "diff_page",
     "empty_circuits_page",
+    "empty_diff_page",
     "empty_letters_page",
     "empty_queue_page",
     "empty_stops_page",
+    "empty_workflows_page",
     "frame",
     "letters_page",
     "queue_page",
@@ -25,4 +37,6 @@ __all__ = [
     "run_page",
     "stops_page",
     "task_page",
+    "workflow_page",
+    "workflows_page",
 ]

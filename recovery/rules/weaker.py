@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 Place = tuple[str, ...]
 Loses = Callable[[Any, Any], bool]
@@ -96,7 +95,11 @@ def _unencrypted(old: Any, new: Any) -> bool:
 
 
 def _elsewhere(old: Any, new: Any) -> bool:
-    return bool(old and new) and urlsplit(str(old)).netloc != urlsplit(str(new)).netloc
+    return bool(old and new) and _host(old) != _host(new)
+
+
+def _host(address: Any) -> str:
+    return str(address).partition("://")[2].partition("/")[0].lower()
 
 
 def _unseen_write(old: Any, new: Any) -> bool:

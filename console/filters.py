@@ -25,7 +25,7 @@ from runs.states import RUN_OPEN, TASK_OPEN
 
 CAP = 1000
 MOST_NAMED = 5
-QUEUE_KNOWS = ("view", "tenant", "open", "after")
+QUEUE_KNOWS = ("view", "tenant", "open", "after", "saved")
 LETTERS_KNOW = ("view", "tenant", "before")
 RUNS_KNOW = ("q", "state", "outcome", "workflow", "tenant", "before")
 TASK_NUMBER = re.compile(r"[Tt]-(\d{1,15})")

@@ -315,6 +315,8 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
     }
 )
 
+UNREADABLE = Look("warn", "triangle-alert", "Cannot be opened")
+
 VERB_ICONS: Mapping[str, str] = MappingProxyType(
     {
         "claim": "user-check",

@@ -1,8 +1,9 @@
-"""The edge's own rows: what belongs to the installation, and who is at which task right now."""
+"""The edge's own rows: what belongs to the installation, who is at which task, and named views of the queue."""
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Lower
 
 from recovery.models import HumanTask
 from runs.models import TenantRow
@@ -45,3 +46,31 @@ class Presence(TenantRow):
 
     def __str__(self) -> str:
         return f"{self.person_id} {self.doing}"
+
+
+class SavedView(TenantRow):
+    """A name for one address of the queue: a person's own, or of everybody in the tenant where `person` is empty."""
+
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=1000, blank=True)
+    created_at = models.DateTimeField(db_default=database_now())
+    changed_at = models.DateTimeField(db_default=database_now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                "tenant", "person", Lower("name"), condition=Q(person__isnull=False), name="own_view_named_once"
+            ),
+            models.UniqueConstraint(
+                "tenant", Lower("name"), condition=Q(person__isnull=True), name="team_view_named_once"
+            ),
+            models.CheckConstraint(condition=~Q(name=""), name="view_has_a_name"),
+        ]
+        indexes = [models.Index(fields=["tenant", "person"], name="views_of_tenant")]
+
+    def __str__(self) -> str:
+        return self.name

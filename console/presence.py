@@ -62,14 +62,23 @@ def read(told: list[dict[str, Any]]) -> list[Here]:
     ]
 
 
-def deciding(reader: Person, tenants: list[uuid.UUID], now: datetime) -> dict[tuple[Any, ...], list[str]]:
-    """Who decides about a task of which cause (tenant, workflow, reason, tool), in one statement."""
+def deciding(reader: Person, tenants: list[uuid.UUID], now: datetime) -> QuerySet[Presence, Any]:
+    """For a subquery: who decides about a task of which cause (tenant, workflow, reason, tool)."""
     rows = _recent(now).filter(tenant_id__in=tenants, doing=DECIDING, task__state__in=TASK_OPEN)
-    cause = ("task__tenant_id", "task__workflow_name", "task__reason_code", "task__tool")
+    told = JSONObject(
+        tenant="task__tenant_id", workflow="task__workflow_name", reason="task__reason_code", tool="task__tool",
+        name="person__name",
+    )  # fmt: skip
+    return rows.exclude(person=reader).order_by("person__name").values(json=told)[:MOST_DECIDING]
+
+
+def by_cause(told: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[str]]:
+    """The names of those who decide, by cause; somebody with two sheets of one cause is named once."""
     found: dict[tuple[Any, ...], list[str]] = {}
-    names = rows.exclude(person=reader).order_by("person__name").values_list(*cause, "person__name")
-    for *key, name in names.distinct()[:MOST_DECIDING]:
-        found.setdefault(tuple(key), []).append(name)
+    for one in told:
+        names = found.setdefault((uuid.UUID(one["tenant"]), one["workflow"], one["reason"], one["tool"]), [])
+        if one["name"] not in names:
+            names.append(one["name"])
     return found
 
 

@@ -3,7 +3,20 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from console.api import api, ops
-from console.views import account, answer, circuits, decide, letters, presence, queue, runs, stops, tasks, workflows
+from console.views import (
+    account,
+    answer,
+    circuits,
+    decide,
+    letters,
+    presence,
+    queue,
+    runs,
+    saved,
+    stops,
+    tasks,
+    workflows,
+)
 
 # The agents' addresses stand first: they are looked up on every tool call.
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -12,6 +25,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", ops.readyz, name="readyz"),
     path("", queue.queue, name="queue"),
     path("queue/news/", queue.news, name="queue_news"),
+    path("views/", saved.views, name="views"),
+    path("views/<uuid:view_id>/save/", saved.save_view, name="save_view"),
+    path("views/<uuid:view_id>/rename/", saved.rename_view, name="rename_view"),
+    path("views/<uuid:view_id>/delete/", saved.delete_view, name="delete_view"),
     path("tasks/<uuid:task_id>/", tasks.task, name="task"),
     path("tasks/<uuid:task_id>/live/", tasks.region, name="task_live"),
     path("tasks/<uuid:task_id>/claim/", decide.claim, name="claim"),

@@ -117,6 +117,19 @@ class HumanTask(TenantRow):
             models.Index(
                 fields=["near_at"], name="task_near", condition=Q(state__in=TASK_OPEN, near_at__isnull=False)
             ),
+            models.Index(
+                fields=["tenant", "workflow_name", "reason_code", "tool"],
+                name="task_by_cause",
+                condition=Q(state__in=TASK_OPEN),
+            ),
+            models.Index(fields=["tenant", "reason_code"], name="task_by_reason", condition=Q(state__in=TASK_OPEN)),
+            models.Index(fields=["tenant", "tool"], name="task_by_tool", condition=Q(state__in=TASK_OPEN)),
+            models.Index(fields=["tenant", "owner_team"], name="task_by_team", condition=Q(state__in=TASK_OPEN)),
+            models.Index(
+                fields=["tenant", "currency", "value_minor"],
+                name="task_by_amount",
+                condition=Q(state__in=TASK_OPEN),
+            ),
         ]
 
 

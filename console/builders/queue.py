@@ -12,12 +12,13 @@ from typing import Any
 from django.db.models import Count, F, Max, QuerySet, Sum
 from django.urls import reverse
 
-from console import filters, forms, looks, presence
+from console import filters, forms, looks, places, presence
 from console.access import Visit
-from console.builders import causes, changed, desk, readable, words
+from console.builders import beside, causes, changed, desk, readable, views, words
 from console.builders.causes import CAUSE, Heap, as_text
 from console.filters import QueueView
 from console.looks import Look
+from console.narrowing import EVERYTHING, Narrow
 from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, Tab, Verb
 from console.pages.queue import Group, News, QueuePage, Row
 from recovery.models import HumanTask
@@ -49,16 +50,29 @@ RECOMMENDED = {"external_outcome_unknown": "reconcile", "postcondition_unproven"
 
 @dataclass(frozen=True)
 class Address:
-    """Where the reader stands: the tab, the open cause and the place inside it."""
+    """Where the reader stands: the tab and its filters, the saved view they came from, the open cause, and the place
+    inside it."""
 
     view: QueueView
     tenant: str = ""
     open: str = ""
     after: str = ""
+    narrow: Narrow = EVERYTHING
+    saved: str = ""
 
     def to(self, **changes: str) -> str:
-        asked = {"view": "" if self.view.name == "all" else self.view.name, "tenant": self.tenant, "open": self.open}
+        view = "" if self.view.name == "all" else self.view.name
+        asked = {"view": view, "tenant": self.tenant, **self.narrow.given, "saved": self.saved, "open": self.open}
         return reverse("queue") + filters.query(**{**asked, **changes})
+
+    def tasks(self, visit: Visit) -> QuerySet[HumanTask]:
+        """The open tasks of the tab that pass the filters."""
+        return self.view.tasks(visit).filter(self.narrow.q())
+
+    @property
+    def place(self) -> str:
+        """What a saved view keeps of it."""
+        return places.spelled(self.view.name, self.tenant, self.narrow)
 
 
 def page(
@@ -68,11 +82,13 @@ def page(
     live: Live,
     counts: dict[str, int],
     flashes: list[Flash],
+    origin: str,
 ) -> QueuePage:
     """The whole queue as `address` says it."""
-    tasks = address.view.tasks(visit)
+    tasks = address.tasks(visit)
     found = causes.heaps(tasks, MAX_GROUPS + 1)
-    groups, unreadable = _groups(visit, address, tasks, found[:MAX_GROUPS])
+    around = beside.read(visit)
+    groups, unreadable = _groups(visit, address, tasks, found[:MAX_GROUPS], around.deciding)
     total = sum(heap.count for heap in found)
     return QueuePage(
         title=_page_title(address),
@@ -86,6 +102,8 @@ def page(
         flashes=flashes,
         empty=None if groups or unreadable else _empty(visit, address, counts),
         unreadable=unreadable,
+        saved=views.bar(visit, address.place, address.saved, around.views, origin + address.to(open="", saved="")),
+        narrowing=views.form(address.narrow, address.view.name, address.tenant, found),
     )
 
 
@@ -98,7 +116,7 @@ def _summary(total: int, different: int) -> str:
 
 def heading(visit: Visit, address: Address, *, live: Live, news: News | None) -> QueuePage:
     """Only what the polled title line shows."""
-    tasks = address.view.tasks(visit)
+    tasks = address.tasks(visit)
     different = tasks.values(*CAUSE).distinct()
     sums, silent = at_risk(tasks)
     return QueuePage(
@@ -122,15 +140,18 @@ def news(visit: Visit, address: Address, since: str) -> News | None:
     mark = parse_id(since)
     if mark is None:
         return None
-    fresh = address.view.tasks(visit).filter(pk__gt=mark)
+    fresh = address.tasks(visit).filter(pk__gt=mark)
     tasks = fresh.count()
     return News(f"{words.plural(tasks, 'new task')}, show", address.to()) if tasks else None
 
 
 def _groups(
-    visit: Visit, address: Address, tasks: QuerySet[HumanTask], found: Sequence[Heap]
+    visit: Visit,
+    address: Address,
+    tasks: QuerySet[HumanTask],
+    found: Sequence[Heap],
+    deciding: dict[beside.Cause, list[str]],
 ) -> tuple[list[Group], list[str]]:
-    deciding = presence.deciding(visit.person, visit.scope, visit.now) if found else {}
     groups: list[Group] = []
     unreadable: list[str] = []
     for heap in found:
@@ -304,7 +325,7 @@ def _tabs(address: Address, counts: dict[str, int]) -> list[Tab]:
     return [
         Tab(
             view.label,
-            replace(address, view=view, open="").to(),
+            Address(view, address.tenant).to(),
             filters.capped(counts[view.name]),
             view == address.view,
             "bad" if view.name == "breaching" and counts[view.name] else "",
@@ -314,19 +335,26 @@ def _tabs(address: Address, counts: dict[str, int]) -> list[Tab]:
 
 
 def _chosen(visit: Visit, address: Address) -> list[Link]:
-    if visit.chosen is None:
-        return []
-    return [Link(f"Tenant: {visit.chosen.name}", replace(address, open="").to(tenant=""))]
+    at = replace(address, open="")
+    told = [Link(f"Tenant: {visit.chosen.name}", at.to(tenant=""))] if visit.chosen else []
+    return told + [Link(text, at.to(**dict.fromkeys(names, ""))) for text, names in address.narrow.tokens()]
 
 
 def _empty(visit: Visit, address: Address, counts: dict[str, int]) -> Empty:
     checked = f"Checked {words.clock(visit.now)}."
     if not visit.tenants:
         return Empty("You belong to no tenant yet.", "An admin of a tenant can give you a role there.")
-    if address.view.name == "all":
+    if address.view.name == "all" and not address.narrow.given:
         text = f"Every call of these tenants is settled, or is being settled without a person. {checked}"
         return Empty(
             "No open tasks.", text, Link("Open runs", reverse("runs") + filters.query(tenant=address.tenant))
+        )
+    if address.narrow.given:
+        text = f"{words.plural(counts[address.view.name], 'task')} in this tab without the filters. {checked}"
+        return Empty(
+            "No task passes the filters.",
+            text,
+            Link("Remove the filters", Address(address.view, address.tenant).to()),
         )
     all_url = Address(filters.queue_view("all"), address.tenant).to()
     others = words.plural(counts["all"], "open task")
@@ -344,6 +372,6 @@ def at_risk(tasks: QuerySet[HumanTask]) -> tuple[list[Money], int]:
 
 def version(visit: Visit, address: Address) -> tuple[Any, ...]:
     """What the title line and the bar are drawn from, as few numbers: it changes when a task comes, goes or moves."""
-    tasks = address.view.tasks(visit)
+    tasks = address.tasks(visit)
     found = tasks.aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max(as_text("pk")))
     return found["n"], found["moved"], found["newest"]

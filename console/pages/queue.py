@@ -82,6 +82,56 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewPill:
+    """A saved view: `icon` says whose it is; the one this list came from is `current`, `unsaved` once they differ.
+
+    `broken` says what of it cannot be opened any more; `url` then leads to where it can be deleted.
+    """
+
+    label: str
+    url: str
+    icon: str
+    current: bool = False
+    unsaved: bool = False
+    broken: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedBar:
+    """Saved views over the list. `save_url` saves `query` over the current one, `save_as_url` leads to a new one.
+
+    `link` is the whole address of this list, to be given to a colleague.
+    """
+
+    pills: list[ViewPill]
+    query: str
+    save_as_url: str
+    manage_url: str
+    link: str
+    save_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterField:
+    """One field of the filters: its parameter, its word, what is typed in it and what is offered."""
+
+    name: str
+    label: str
+    value: str
+    offers: list[str] = field(default_factory=list)
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterForm:
+    """The filters as a form that reads the list anew; `kept` are the parameters that go along."""
+
+    url: str
+    fields: list[FilterField]
+    kept: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class QueuePage:
     """Context name `page` of task/list.html. `summary` is "37 tasks in 7 causes"; `sums` the money by currency.
 
@@ -101,3 +151,5 @@ class QueuePage:
     flashes: list[Flash] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     undeclared: int = 0
+    saved: SavedBar | None = None
+    narrowing: FilterForm | None = None

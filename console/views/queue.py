@@ -10,6 +10,7 @@ from console import access, filters, flashes, frame, live
 from console.access import Visit
 from console.builders import queue as build
 from console.builders.queue import Address
+from console.narrowing import NAMES, Narrow
 from runs.ids import parse_id
 
 
@@ -27,9 +28,11 @@ def queue(request: HttpRequest, visit: Visit) -> HttpResponse:
         counts=counts,
         flashes=[
             *filters.stops_notice(visit, counts["stops"]),
-            *filters.unread(request.GET, filters.QUEUE_KNOWS),
+            *filters.unread(request.GET, (*filters.QUEUE_KNOWS, *NAMES)),
+            *address.narrow.notices(),
             *flashes.of(request),
         ],
+        origin=request.build_absolute_uri("/").rstrip("/"),
     )
     current = "Unknown writes" if address.view.name == "unknown" else "Queue"
     return frame.show(request, visit, "task/list.html", page, current=current, counts=counts)
@@ -62,6 +65,8 @@ def read(request: HttpRequest, visit: Visit) -> Address:
         tenant=visit.chosen.slug if visit.chosen else "",
         open=asked.get("open", "")[:12],
         after=str(parse_id(asked.get("after", "")) or ""),
+        narrow=Narrow.read(asked),
+        saved=str(parse_id(asked.get("saved", "")) or ""),
     )
 
 
@@ -70,5 +75,5 @@ def etag(visit: Visit, version: tuple[object, ...], since: str) -> str:
 
 
 def _news_url(address: Address, since: str) -> str:
-    view = "" if address.view.name == "all" else address.view.name
-    return reverse("queue_news") + filters.query(view=view, tenant=address.tenant, since=since)
+    here = f"{address.place}&" if address.place else ""
+    return f"{reverse('queue_news')}?{here}{filters.query(saved=address.saved, since=since)[1:]}"

@@ -13,6 +13,8 @@ from django.http import HttpResponse
 from django.test import Client
 from steadyhand.contract import Observation
 
+from console import saved
+from console.models import SavedView
 from runs import wall
 from runs.models import Circuit, Event
 from tests.console.desk import address, decided, press, refusals, said, sheet
@@ -206,3 +208,23 @@ def _met_at_the_circuit(agent: Agent, *clicks: Callable[[], HttpResponse]) -> li
         return click()
 
     return pressed(keep, *[partial(after, click) for click in clicks])[1:]
+
+
+@ROUNDS
+def test_two_views_of_one_name_saved_at_once_are_one(agent: Agent, admin: SignIn, round_: int) -> None:
+    form = {"name": "On call", "where": "team:north", "query": "view=unknown"}
+    clients = [admin(name) for name in ("omar", "ada", "mia")]
+    codes = [one.status_code for one in at_once(*(partial(client.post, "/views/", form) for client in clients))]
+    assert sorted(codes) == [303, 422, 422]
+    with wall.within(agent.tenant.pk):
+        assert SavedView.objects.count() == 1
+
+
+def test_the_last_place_for_a_view_is_taken_once(
+    agent: Agent, admin: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "MOST_TEAM", 1)
+    forms = [{"name": name, "where": "team:north", "query": ""} for name in ("one", "two", "three")]
+    clients = [admin(name) for name in ("omar", "ada", "mia")]
+    jobs = [partial(client.post, "/views/", form) for client, form in zip(clients, forms, strict=True)]
+    assert sorted(one.status_code for one in at_once(*jobs)) == [303, 422, 422]

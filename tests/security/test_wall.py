@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, models, transaction
 
 from console.embedded.places import APP_ROLE, OWNER_ROLE
-from console.models import Presence
+from console.models import Presence, SavedView
 from recovery.models import (
     CallbackSecret,
     DeadLetter,
@@ -87,6 +87,7 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     Handover.objects.create(
         tenant=tenant, run_id=action.run_id, task=task, by=stopper, to=taker, reason="x", facts=[], expires_at=now
     )
+    SavedView.objects.create(tenant=tenant, person=stopper, by=stopper, name="Mornings", query="view=mine")
     Presence.objects.create(tenant=tenant, task=HumanTask.objects.latest("id"), person=stopper, doing="looking")
     RateWindow.objects.create(tenant=tenant, tool="apply_credit", window=1)
     circuit = Circuit.objects.create(tenant=tenant, name="connector:none")

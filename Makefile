@@ -12,7 +12,7 @@ DEMO_AGENT := $(filter .venv-openai-agents/.complete,$(ADAPTERS))
 DEPLOYED := STEADYHAND_HOSTS=console.example.org DATABASE_URL=postgresql://steadyhand_app@db.example.org/steadyhand
 CHECKED := console runs recovery sdk sandbox demo benchmarks tests manage.py
 
-.PHONY: install up demo test test-long check lint types deploy-check migrations-check imports bench evaluate clean lock browser rabbitmq
+.PHONY: install up demo test test-long check lint types deploy-check migrations-check imports bench evaluate screenshots clean lock browser rabbitmq
 
 install: .venv/.complete
 
@@ -97,6 +97,10 @@ bench: install
 
 evaluate: install
 	@$(RUN) -m benchmarks.evaluation
+
+# The pictures of docs/pictures, from a demo in a home of its own.
+screenshots: browser $(DEMO_AGENT)
+	@$(RUN) -m demo.camera
 
 clean:
 	@rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis build test-results

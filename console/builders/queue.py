@@ -251,7 +251,7 @@ def _opened(
 ) -> tuple[Group, list[str]]:
     tasks = tasks.annotate(company=presence.of_task(visit.person, visit.now))
     found = causes.members(tasks, heap, limit=MAX_ROWS + 1, after=address.after)
-    shown, unreadable = readable.rows(found[:MAX_ROWS], partial(row, visit))
+    shown, unreadable = readable.rows(found[:MAX_ROWS], partial(_member, visit, built))
     more = len(found) > MAX_ROWS
     left = heap.count - MAX_ROWS if more and not address.after else 0
     return (
@@ -264,6 +264,12 @@ def _opened(
         ),
         unreadable,
     )
+
+
+def _member(visit: Visit, group: Group, task: HumanTask) -> Row:
+    """A task under its cause, which has said already why most of them are urgent."""
+    built = row(visit, task)
+    return replace(built, priority="") if built.priority == group.priority else built
 
 
 def row(visit: Visit, task: HumanTask) -> Row:

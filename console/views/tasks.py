@@ -37,7 +37,7 @@ def show(
 ) -> HttpResponse:
     """`draft` is a comment that was typed and not taken."""
     page = replace(_page(visit, seen, etag(visit, seen.task.pk), said), comment_draft=draft)
-    return frame.show(request, visit, "task/detail.html", page, status=status)
+    return frame.show(request, visit, "task/detail.html", page, current="Queue", status=status)
 
 
 def seen_or_404(visit: Visit, task_id: uuid.UUID) -> Seen:

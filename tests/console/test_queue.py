@@ -113,6 +113,14 @@ def test_an_open_cause_shows_its_tasks_and_closes_again(house: House, sign_in: S
     assert 'class="toggle" href="/?"' in html
 
 
+def test_a_task_repeats_nothing_that_its_cause_says(house: House, sign_in: SignIn) -> None:
+    for _ in range(2):
+        factories.unknown_credit(house.agent)
+    html = open_group(sign_in("alice"))
+    assert html.count('class="member"') == 2
+    assert html.count("a write below the threshold") == 1
+
+
 def test_the_more_consequential_cause_comes_first(house: House, sign_in: SignIn) -> None:
     factories.finish(factories.open_run(house.agent))
     factories.unknown_credit(house.agent)

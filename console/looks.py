@@ -273,6 +273,25 @@ NOTICE = _table(
     refused=Look("bad", "circle-alert", "Refused"),
 )
 
+CHECK = _table(
+    waiting=WAITING.saying("Being asked"),
+    never=Look("idle", "circle-minus", "Not tested"),
+    answers=Look("ok", "circle-check", "Answers"),
+    credential=Look("bad", "lock", "Credential not accepted"),
+    address=Look("bad", "ban", "Cannot be asked"),
+    refused=Look("bad", "circle-x", "Connection refused"),
+    tls=Look("bad", "circle-x", "No TLS"),
+    late=Look("bad", "clock", "No answer in time"),
+    unreachable=Look("bad", "circle-x", "Not reached"),
+    broken=Look("bad", "circle-x", "In trouble"),
+    busy=Look("warn", "hourglass", "Busy"),
+    wrong=Look("bad", "circle-x", "Wrong place"),
+    shape=Look("bad", "circle-x", "Unusable answer"),
+    believed=Look("bad", "triangle-alert", "Not to be believed"),
+    abandoned=Look("warn", "circle-minus", "Given up"),
+)
+"""What came of the test of a connector (recovery/connectors/reach.py)."""
+
 CHANGE = _table(
     added=Look("idle", "plus", "Added"),
     removed=Look("idle", "circle-minus", "Removed"),
@@ -311,6 +330,7 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "exceeds": EXCEEDS,
         "notice": NOTICE,
         "change": CHANGE,
+        "check": CHECK,
         "actor": ACTOR,
     }
 )

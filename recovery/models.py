@@ -372,6 +372,45 @@ class OutsideSweep(TenantRow):
         indexes = [models.Index(fields=["due_at"], name="sweep_due", condition=Q(due_at__isnull=False))]
 
 
+class ConnectorCheck(TenantRow):
+    """A harmless question to a connector that a person asked for, and what came of it; one at a time.
+
+    `outcome` is empty until it is over (recovery/connectors/reach.py), `fact` its sentence. `fence` counts the takes.
+    """
+
+    connector = models.CharField(max_length=80)
+    workflow = models.ForeignKey(
+        Workflow, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    key = models.CharField(max_length=64)
+    asked_at = models.DateTimeField(db_default=database_now())
+    nudged_at = models.DateTimeField(db_default=database_now())
+    lease_until = models.DateTimeField(null=True, blank=True)
+    fence = models.PositiveBigIntegerField(default=0, db_default=0)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=20, default="", db_default="", blank=True)
+    fact = models.TextField(default="", db_default="", blank=True)
+    status = models.PositiveSmallIntegerField(null=True, blank=True)
+    latency_ms = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "key"], name="check_once_per_key"),
+            models.UniqueConstraint(
+                fields=["tenant", "connector"], condition=Q(ended_at__isnull=True), name="one_check_under_way"
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, outcome="") | (Q(ended_at__isnull=False) & ~Q(outcome="")),
+                name="check_ends_with_an_outcome",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "connector", "-id"], name="check_latest"),
+            models.Index(fields=["nudged_at"], name="check_waiting", condition=Q(ended_at__isnull=True)),
+        ]
+
+
 class Gap(TenantRow):
     """An effect that a connector lists and no call admits; `run` holds the question of what it is."""
 

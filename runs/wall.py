@@ -82,7 +82,7 @@ def _setting_now() -> str:
 
 _DUE = (
     "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION SELECT app_tenants_to_list() "
-    "UNION SELECT app_tenants_with_due_offers()"
+    "UNION SELECT app_tenants_with_due_offers() UNION SELECT app_tenants_with_checks()"
 )
 
 
@@ -105,6 +105,14 @@ def tenant_of_outside_sweep(sweep_id: uuid.UUID) -> uuid.UUID | None:
     """The tenant whose outside sweep this is, for a worker that was given an id only."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT app_tenant_of_outside_sweep(%s)", [sweep_id])
+        found: uuid.UUID | None = cursor.fetchone()[0]
+    return found
+
+
+def tenant_of_check(check_id: uuid.UUID) -> uuid.UUID | None:
+    """The tenant whose connector is to be tried, for a worker that was given an id only."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_tenant_of_check(%s)", [check_id])
         found: uuid.UUID | None = cursor.fetchone()[0]
     return found
 

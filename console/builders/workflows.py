@@ -49,7 +49,7 @@ class Asked:
 def tabs(visit: Visit, current: str) -> list[Tab]:
     """The parts of the settings that this person may see."""
     slug = query(tenant=visit.chosen.slug) if visit.chosen else ""
-    parts = [("Workflows", "settings_workflows")]
+    parts = [("Workflows", "settings_workflows"), ("Connectors", "settings_connectors")]
     return [Tab(label, reverse(name) + slug, current=label == current) for label, name in parts]
 
 

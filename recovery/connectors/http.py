@@ -24,7 +24,7 @@ def reconcile(question: Question) -> Finding:
     if question.look is None:
         return failed("The manifest declares no look-up for this tool.")
     try:
-        document, more = _fetch(question, question.look)
+        document, more = document_of(fetch(question, question.look))
     except guard.Forbidden as refused:
         return failed(str(refused))
     except httpx.TimeoutException:
@@ -67,12 +67,10 @@ def json_of(body: bytes) -> Any:
     return document
 
 
-def _fetch(question: Question, look: Look) -> tuple[Any, bool]:
-    """The answer, and whether its headers name a next page."""
+def fetch(question: Question, look: Look) -> line.Reply:
+    """Make the request of a look-up, once. Raises Forbidden and httpx.HTTPError."""
     base = (question.connector.base_url or "").rstrip("/")
     target = guard.check(base + path_of(look.path, question), allow_hosts=question.connector.allow_hosts)
     query = {name: str(fill(value, question)) for name, value in look.query.items()}
     seconds = question.connector.timeout_seconds
-    return document_of(
-        line.exchange("GET", target, headers=secret_of(question.connector), timeout_seconds=seconds, params=query)
-    )
+    return line.exchange("GET", target, headers=secret_of(question.connector), timeout_seconds=seconds, params=query)

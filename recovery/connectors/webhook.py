@@ -25,10 +25,8 @@ from recovery.rules import signatures
 
 def reconcile(question: Question) -> Finding:
     """Ask once. Every failure to ask or to understand is `probe_failed`, with a sentence."""
-    asked = _asking(question.whom, question.ask())
     try:
-        document = fetch("reconcile", question.connector, question.whom, asked)
-        return read(answer_in(document), question)
+        return read(answer_in(document_of(look(question))[0]), question)
     except guard.Forbidden as refused:
         return failed(str(refused))
     except Unusable as wrong:
@@ -47,6 +45,12 @@ def send(outgoing: Outgoing) -> Observation:
     asked = _asking(outgoing.whom, outgoing.ask())
     seconds = outgoing.timeout_seconds
     return observed(lambda: _exchange(what, outgoing.connector, outgoing.whom, asked, seconds))
+
+
+def look(question: Question) -> line.Reply:
+    """Have the endpoint look, once. Raises Forbidden and httpx.HTTPError."""
+    asked = _asking(question.whom, question.ask())
+    return _exchange("reconcile", question.connector, question.whom, asked, question.connector.timeout_seconds)
 
 
 def fetch(what: str, connector: Connector, whom: Whom, asked: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from recovery import case as cases
 from recovery import leases, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
-from recovery.work import approvals, nudges, orders, outside, together, upkeep
+from recovery.work import approvals, checks, nudges, orders, outside, together, upkeep
 from runs import gathering, record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
@@ -175,6 +175,7 @@ STEPS: dict[str, Work] = {
     "overrun": by_run(_runs_out_of_time, _stop_overrun),
     "nudges": _nudge,
     "outside": lambda tenant_id, ring: outside.due(tenant_id, ring),  # it needs what needs the sweep
+    "checks": lambda tenant_id, ring: checks.due(tenant_id, ring),
     "late": upkeep.mark_late,
     "woken": by_run(upkeep.asleep, upkeep.wake),
     "reminded": by_run(upkeep.unapproved, upkeep.remind),

@@ -22,7 +22,7 @@ from recovery.models import Decision
 from recovery.rules import assembly, circuit, testimony
 from recovery.rules.decide import Action as Answer
 from recovery.rules.situation import asked_by_hand
-from recovery.work import outside, polling, recounts, sending, verify
+from recovery.work import checks, outside, polling, recounts, sending, verify
 from recovery.work.sending import Errand
 from runs import definitions, gathering, record, vault, wall
 from runs.models import Action, Run
@@ -58,11 +58,12 @@ class Ticket:
 def execute(decision_id: uuid.UUID) -> None:
     """Carry out a decision if it still waits; a message that comes twice or late finds nothing to do (F052, F053).
 
-    The same bell rings for a listing, which is no decision.
+    The same bell rings for a listing and for the test of a connector, which are no decisions.
     """
     tenant_id = wall.tenant_of_decision(decision_id)
     if tenant_id is None:
         outside.execute(decision_id)
+        checks.execute(decision_id)
         return
     crashpoints.point("C19")
     job = _take(tenant_id, decision_id)

@@ -34,6 +34,8 @@ CASES = {
     "workflow-bare": ("settings/workflow.html", pages.bare_workflow_page, "Settings"),
     "diff": ("settings/diff.html", pages.diff_page, "Settings"),
     "diff-empty": ("settings/diff.html", pages.empty_diff_page, "Settings"),
+    "connectors": ("settings/connectors.html", pages.connectors_page, "Settings"),
+    "connectors-empty": ("settings/connectors.html", pages.empty_connectors_page, "Settings"),
     "stops": ("stop/list.html", pages.stops_page, "Stops"),
     "stops-empty": ("stop/list.html", pages.empty_stops_page, "Stops"),
 }
@@ -148,6 +150,7 @@ FRAGMENTS = [
     ("task/_body.html", pages.task_page, 'id="task"'),
     ("run/_body.html", pages.run_page, 'id="run"'),
     ("run/_rows.html", pages.run_list_page, 'id="runs"'),
+    ("settings/_connectors.html", pages.connectors_page, 'id="connectors"'),
 ]
 
 

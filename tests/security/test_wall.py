@@ -17,6 +17,7 @@ from console.embedded.places import APP_ROLE, OWNER_ROLE
 from console.models import Presence, SavedView
 from recovery.models import (
     CallbackSecret,
+    ConnectorCheck,
     DeadLetter,
     Demotion,
     Gap,
@@ -107,6 +108,9 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     )  # fmt: skip
     OutsideSweep.objects.create(
         tenant=tenant, connector="payments", workflow_id=action.run.workflow_id, listed_until=now
+    )
+    ConnectorCheck.objects.create(
+        tenant=tenant, connector="payments", workflow_id=action.run.workflow_id, by=stopper, key=f"k-{tenant.slug}"
     )
     Gap.objects.create(
         tenant=tenant, connector="payments", external_id="x", happened_at=now, raw={}, run_id=action.run_id
@@ -280,7 +284,7 @@ def test_SEC_29_the_questions_from_outside_give_ids_and_nothing_else(north: Case
         found = cursor.fetchall()
     assert {row[1] for row in found} == {"uuid"}
     assert {row[2] for row in found} == {"search_path=public, pg_temp"}
-    assert len(found) == 7
+    assert len(found) == 9
 
 
 # --- the catalogue ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from tests.console.pages.circuits import circuits_page, empty_circuits_page
 from tests.console.pages.confirm import confirm_page
+from tests.console.pages.connectors import connectors_page, empty_connectors_page
 from tests.console.pages.letters import empty_letters_page, letters_page
 from tests.console.pages.queue import empty_queue_page, queue_page
 from tests.console.pages.run import run_list_page, run_page
@@ -22,8 +23,10 @@ __all__ = [
     "bare_workflow_page",
     "circuits_page",
     "confirm_page",
+    "connectors_page",
     "diff_page",
     "empty_circuits_page",
+    "empty_connectors_page",
     "empty_diff_page",
     "empty_letters_page",
     "empty_queue_page",

@@ -24,13 +24,14 @@ class Site:
     """Answers the browser from rendered examples; a polled address is answered as the test wishes."""
 
     def __init__(self, page: Page) -> None:
-        self.page, self.polls, self.violations = page, [], []
+        self.page, self.polls, self.violations, self.beats = page, [], [], []
         self.poll_answer: dict[str, object] = {"status": 304, "headers": {"X-Checked-At": "10:40:57"}}
         self.addresses = {
             "/tasks/T-4127/": "task",
             "/tasks/T-4127/reconcile/": "confirm",
             "/": "queue",
             "/run": "run",
+            "/views/": "views",
         }
         page.on("console", lambda message: self.violations.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: self.violations.append(str(error)))
@@ -44,6 +45,9 @@ class Site:
         elif path in self.addresses:
             headers = {"Content-Security-Policy": POLICY, "Content-Type": "text/html; charset=utf-8"}
             route.fulfill(body=self.html(self.addresses[path]), headers=headers)
+        elif path.endswith("/here/"):
+            self.beats.append((request.headers.get("x-csrftoken", ""), request.post_data or ""))
+            route.fulfill(status=204)
         else:
             self.polls.append(request.headers)
             route.fulfill(**self.poll_answer)  # type: ignore[arg-type]
@@ -132,7 +136,7 @@ def test_a_chosen_scheme_stays(site: Site, page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 390, 770, 1024, 1110, 1280, 1440])
-@pytest.mark.parametrize("path", ["/", "/tasks/T-4127/", "/tasks/T-4127/reconcile/", "/run"])
+@pytest.mark.parametrize("path", ["/", "/tasks/T-4127/", "/tasks/T-4127/reconcile/", "/run", "/views/"])
 def test_no_page_scrolls_sideways(site: Site, page: Page, path: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     site.open(path)
@@ -183,3 +187,37 @@ def test_o_unfolds_the_cause_and_stands_on_it(site: Site, page: Page) -> None:
     page.keyboard.press("o")
     page.wait_for_url("**/?open=#group-g1")
     expect(page.locator("[data-row].here")).to_contain_text("Credit timed out after dispatch")
+
+
+def test_an_open_page_says_who_looks_and_an_open_sheet_who_decides(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    expect(page.locator("[data-checked]")).to_be_visible()
+    page.wait_for_timeout(1300)
+    assert [body for _, body in site.beats] == ["doing=looking&verb="]
+    assert all(token for token, _ in site.beats)
+    page.keyboard.press("e")
+    expect(page.get_by_role("dialog", name="Check what happened")).to_be_visible()
+    page.wait_for_timeout(1300)
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(1300)
+    told = [body for _, body in site.beats]
+    assert told == ["doing=looking&verb=", "doing=deciding&verb=reconcile", "doing=looking&verb="]
+    assert site.violations == []
+
+
+def test_a_claim_that_is_about_to_end_is_read_out_once(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    site.poll_with("Settled")
+    expect(page.get_by_role("heading", name="Settled")).to_be_visible()
+    expect(page.locator("#said")).to_have_text("")
+    body = str(site.poll_answer["body"]).replace("Your claim ends in 4 minutes", "Your claim ends in 3 minutes")
+    site.poll_answer = {**site.poll_answer, "body": body}
+    expect(page.locator("#said")).to_have_text("Your claim ends in 3 minutes.")
+
+
+def test_a_view_link_is_copied_as_it_stands(site: Site, page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    site.open("/")
+    button = page.get_by_role("button", name="Copy link")
+    expect(button).to_be_visible()
+    assert button.get_attribute("data-copy") == "https://desk.example/?tenant=nordlicht&priority=3"

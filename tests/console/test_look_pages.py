@@ -36,6 +36,8 @@ CASES = {
     "diff-empty": ("settings/diff.html", pages.empty_diff_page, "Settings"),
     "connectors": ("settings/connectors.html", pages.connectors_page, "Settings"),
     "connectors-empty": ("settings/connectors.html", pages.empty_connectors_page, "Settings"),
+    "views": ("view/list.html", pages.views_page, "Queue"),
+    "views-empty": ("view/list.html", pages.empty_views_page, "Queue"),
     "stops": ("stop/list.html", pages.stops_page, "Stops"),
     "stops-empty": ("stop/list.html", pages.empty_stops_page, "Stops"),
 }

@@ -13,6 +13,7 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 
+from console import forms
 from recovery import permissions
 from recovery.connectors.base import Finding
 from recovery.models import Comment, Decision
@@ -388,6 +389,26 @@ def test_F118_a_stale_sheet_comes_back_fresh_with_the_typed_text(case: Case, sig
     assert case.run.state == "verifying"
     again = omar.post(address(case, "cancel"), {**new, "reason_code": "wrong_request", "reason": "Kept words"})
     assert again.status_code == 303
+
+
+SHEETS = sorted(verb for verb in forms.REASONS)
+STALE = {"outcome": "present", "reference": "ref 77", "amount": "3", "value": "acct 1", "minutes": "60", "to": ""}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("verb", SHEETS)
+def test_F118_every_stale_sheet_keeps_what_was_typed(case: Case, sign_in: SignIn, verb: str) -> None:
+    ada, path = sign_in("ada"), address(case, verb.replace("_", "-"))
+    assert ada.get(path).status_code == 200
+    typed = {"reason_code": "other", "reason": f"Typed for {verb}", "evidence_hash": "old", "version": "0"}
+    click(ada, case, "claim")
+    response = ada.post(path, {**STALE, **typed, "key": "c" * 32})
+    html = response.content.decode()
+    assert response.status_code == 409
+    assert f"Typed for {verb}</textarea>" in html
+    assert 'value="other" selected' in html
+    assert "Your click changed and sent nothing" in said(response)
+    assert [one.verb for one in decided(case)] == ["claim"]
 
 
 @pytest.mark.django_db

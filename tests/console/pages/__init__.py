@@ -9,6 +9,7 @@ from tests.console.pages.run import run_list_page, run_page
 from tests.console.pages.shared import NOW, frame
 from tests.console.pages.stops import empty_stops_page, stops_page
 from tests.console.pages.task import quiet_task_page, task_page
+from tests.console.pages.views import empty_views_page, views_page
 from tests.console.pages.workflows import (
     bare_workflow_page,
     diff_page,
@@ -31,6 +32,7 @@ __all__ = [
     "empty_letters_page",
     "empty_queue_page",
     "empty_stops_page",
+    "empty_views_page",
     "empty_workflows_page",
     "frame",
     "letters_page",
@@ -40,6 +42,7 @@ __all__ = [
     "run_page",
     "stops_page",
     "task_page",
+    "views_page",
     "workflow_page",
     "workflows_page",
 ]

@@ -50,6 +50,8 @@ def confirm_page() -> ConfirmPage:
         evidence_hash="e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         version="9",
         alternatives=[Alternative("Check now", "when", "now")],
+        here_url="/tasks/T-4127/here/",
+        company=["Omar Haddad has this sheet open since 10:40:02 UTC."],
         flash=Flash(
             looks.NOTICE["moved"],
             "The evidence moved at 10:40:21. Nothing was sent.",

@@ -2,7 +2,7 @@
 
 from console import looks
 from console.pages.common import Empty, Link, Money, Person, Tab
-from console.pages.queue import Group, News, QueuePage, Row
+from console.pages.queue import FilterField, FilterForm, Group, News, QueuePage, Row, SavedBar, ViewPill
 from tests.console.pages.shared import ALICE, OMAR, at, eur, live, sla
 from tests.console.pages.verbs import NO, NOT_YET, RECONCILE, UNKNOWN, ask, post
 
@@ -32,7 +32,7 @@ def queue_page() -> QueuePage:
             at("10:29:02"),
             sla(4),
             OMAR,
-            "is deciding",
+            "24 min left",
         ),
         Row(
             "T-4102",
@@ -88,7 +88,8 @@ def queue_page() -> QueuePage:
             at("10:18:00"),
             sla(8),
             OMAR,
-            "is deciding",
+            "1 of 2 claimed",
+            company="Nia Okoye is deciding",
         ),
         Group(
             "g3",
@@ -174,6 +175,26 @@ def queue_page() -> QueuePage:
         groups=groups,
         live=live("/queue/news/"),
         filters=[Link("Tenant: Nordlicht, Harbor", "/")],
+        saved=SavedBar(
+            [
+                ViewPill("Billing, mornings", "/?view=unknown&saved=v1", "bookmark"),
+                ViewPill("On-call EU", "/?tenant=nordlicht&saved=v2", "users", current=True, unsaved=True),
+                ViewPill("Last winter", "/views/#view-v3", "bookmark", broken="the tab that it names does not exist"),
+            ],
+            query="tenant=nordlicht&priority=3",
+            save_as_url="/views/?query=tenant%3Dnordlicht#save",
+            manage_url="/views/",
+            link="https://desk.example/?tenant=nordlicht&priority=3",
+            save_url="/views/v2/save/",
+        ),
+        narrowing=FilterForm(
+            "/",
+            [
+                FilterField("tool", "Tool", "apply_credit", ["add_note", "apply_credit"]),
+                FilterField("above", "Amount above", "", hint="Like 250.00, with its currency."),
+            ],
+            [("view", "unknown")],
+        ),
         news=News("4 new tasks in 2 causes", "/"),
         unreadable=["0195e2b9-0000-7000-8000-00000000aa10"],
     )

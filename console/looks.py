@@ -292,6 +292,16 @@ CHECK = _table(
 )
 """What came of the test of a connector (recovery/connectors/reach.py)."""
 
+MEMBER = _table(
+    active=Look("idle", "user-check", "Active"),
+    deactivated=Look("idle", "ban", "Deactivated"),
+    factor=Look("idle", "shield-check", "Set up"),
+    password_only=Look("warn", "triangle-alert", "Password only"),
+    may=Look("idle", "check", "yes"),
+    may_not=Look("idle", "circle-minus", "no"),
+)
+"""Somebody with a role: whether they may sign in, by what, and what a role includes."""
+
 CHANGE = _table(
     added=Look("idle", "plus", "Added"),
     removed=Look("idle", "circle-minus", "Removed"),
@@ -330,6 +340,7 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "exceeds": EXCEEDS,
         "notice": NOTICE,
         "change": CHANGE,
+        "member": MEMBER,
         "check": CHECK,
         "actor": ACTOR,
     }

@@ -6,8 +6,10 @@ A role is a group per tenant with object grants on that tenant. Flags such as is
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 
 from django.contrib.auth.models import Group
+from django.db.models import QuerySet
 from guardian.models import GroupObjectPermission
 from guardian.shortcuts import assign_perm
 
@@ -26,6 +28,28 @@ ROLES: dict[str, tuple[str, ...]] = {
     "admin": (*_ONCALL, "administer", "audit"),
     "auditor": ("view", "audit"),
 }
+
+WORDS: dict[str, str] = {
+    "view": "read runs and tasks, redacted",
+    "claim": "claim and release tasks, hand them over, put them off",
+    "comment": "comment",
+    "reconcile": "check what happened",
+    "resume": "let a run go on, ask the requester and answer for them",
+    "cancel": "cancel a run",
+    "attest": "attest what happened; a second person may have to confirm",
+    "compensate": "ask for undos; a second person may have to agree",
+    "top_up": "top up a budget",
+    "stop_run": "stop a single run",
+    "retry": "retry the same call where that is safe",
+    "approve": "approve, reject and confirm what others asked for",
+    "replay": "replay or discard a dead letter",
+    "waive": "accept what stays of an effect",
+    "stop": "set and lift any stop switch",
+    "circuit": "hold and release circuits, test a connector",
+    "administer": "trust a connector again, see the members",
+    "audit": "read the audit, see the members",
+}
+"""Each ability as people read it, in the order in which they are listed."""
 
 MOST_PEOPLE = 500
 Grants = dict[uuid.UUID, frozenset[str]]
@@ -65,6 +89,24 @@ def people(tenant_id: uuid.UUID, ability: str) -> list[Person]:
     ).values("group")
     found = Person.objects.filter(is_active=True, groups__in=holding).distinct()
     return list(found.order_by("name", "pk")[:MOST_PEOPLE])
+
+
+def members(tenant_ids: Iterable[uuid.UUID]) -> QuerySet[Person]:
+    """Everybody with a role in one of these tenants, by name, those who were deactivated too; no list is cut here."""
+    groups = Group.objects.filter(name__in=[f"{tenant_id}:{role}" for tenant_id in tenant_ids for role in ROLES])
+    found = Person.objects.filter(pk__in=Person.groups.through.objects.filter(group__in=groups).values("person"))
+    return found.order_by("name", "pk")
+
+
+def roles_of_each(people: Iterable[Person]) -> dict[uuid.UUID, dict[uuid.UUID, list[str]]]:
+    """The names of the roles of several people, by person and tenant, in one query."""
+    rows = Person.groups.through.objects.filter(person__in=[one.pk for one in people])
+    found: dict[uuid.UUID, dict[uuid.UUID, list[str]]] = {}
+    for person, name in rows.order_by("group__name").values_list("person_id", "group__name"):
+        tenant, _, role = name.partition(":")
+        if role in ROLES:
+            found.setdefault(person, {}).setdefault(uuid.UUID(tenant), []).append(role)
+    return found
 
 
 def colleague(tenant_id: uuid.UUID, email: str, *, ability: str = "claim") -> Person | None:

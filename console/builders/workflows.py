@@ -50,6 +50,8 @@ def tabs(visit: Visit, current: str) -> list[Tab]:
     """The parts of the settings that this person may see."""
     slug = query(tenant=visit.chosen.slug) if visit.chosen else ""
     parts = [("Workflows", "settings_workflows"), ("Connectors", "settings_connectors")]
+    if any(visit.may(ability, tenant) for ability in ("administer", "audit") for tenant in visit.scope):
+        parts.append(("Members", "settings_members"))
     return [Tab(label, reverse(name) + slug, current=label == current) for label, name in parts]
 
 

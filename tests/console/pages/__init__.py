@@ -4,6 +4,7 @@ from tests.console.pages.circuits import circuits_page, empty_circuits_page
 from tests.console.pages.confirm import confirm_page
 from tests.console.pages.connectors import connectors_page, empty_connectors_page
 from tests.console.pages.letters import empty_letters_page, letters_page
+from tests.console.pages.members import members_page
 from tests.console.pages.queue import empty_queue_page, queue_page
 from tests.console.pages.run import run_list_page, run_page
 from tests.console.pages.shared import NOW, frame
@@ -36,6 +37,7 @@ __all__ = [
     "empty_workflows_page",
     "frame",
     "letters_page",
+    "members_page",
     "queue_page",
     "quiet_task_page",
     "run_list_page",

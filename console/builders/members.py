@@ -36,7 +36,7 @@ def page(visit: Visit, tenants: list[Tenant], *, after: uuid.UUID | None, flashe
         before = Person.objects.filter(pk=after).values("name")[:1]
         rows = rows.filter(Q(name__gt=before) | Q(name=before, pk__gt=after))
     factor = Authenticator.objects.filter(user=OuterRef("pk"), type__in=FACTORS)
-    found = list(rows.annotate(has_factor=Exists(factor))[: PAGE + 1])
+    found: list[Person] = [*rows.annotate(has_factor=Exists(factor))[: PAGE + 1]]
     shown, more = found[:PAGE], len(found) > PAGE
     slug = visit.chosen.slug if visit.chosen else ""
     return MembersPage(

@@ -57,6 +57,8 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
         tenants=_tenants(request, visit, current),
         account=_account(visit),
         home_url=queue,
+        search_url=reverse("search"),
+        search_tenant=slug,
     )
 
 

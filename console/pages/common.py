@@ -17,6 +17,14 @@ class Money:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a text; `hit` where it is what was looked for."""
+
+    text: str
+    hit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """A link with its word; `icon` is a lucide name or empty, `title` the whole text where the label is cut."""
 
@@ -60,14 +68,17 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Everything around the page. An empty `search_url` hides the search box, an empty `rehearsal` its banner."""
+    """Everything around the page. An empty `search_url` hides the search box, an empty `rehearsal` its banner.
+
+    `search_tenant` is the slug that a search stays in, empty for all of the person's tenants.
+    """
 
     rail: list[RailItem]
     tenants: list[TenantChoice]
     account: Account
     home_url: str = "/"
     search_url: str = ""
-    search_query: str = ""
+    search_tenant: str = ""
     rehearsal: str = ""
 
     @property

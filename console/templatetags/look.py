@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from lucide.templatetags.lucide import lucide
 
 from console.looks import Look
-from console.pages.common import Money, Sla
+from console.pages.common import Money, Piece, Sla
 
 register = template.Library()
 
@@ -91,6 +91,13 @@ def codes(text: str) -> SafeString:
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", part) if i % 2 else part,) for i, part in enumerate(parts))
     )
+
+
+@register.simple_tag
+def pieces(text: Iterable[Piece]) -> SafeString:
+    """A text with what was looked for marked in it; each piece is escaped by itself."""
+    drawn = (format_html("<mark>{}</mark>" if piece.hit else "{}", piece.text) for piece in text)
+    return format_html_join("", "{}", ((piece,) for piece in drawn))
 
 
 @register.filter

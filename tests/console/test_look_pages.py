@@ -28,6 +28,8 @@ CASES = {
     "circuits-empty": ("circuit/list.html", pages.empty_circuits_page, "Circuits"),
     "letters": ("letter/list.html", pages.letters_page, "Dead letters"),
     "letters-empty": ("letter/list.html", pages.empty_letters_page, "Dead letters"),
+    "search": ("search/page.html", pages.search_page, ""),
+    "search-empty": ("search/page.html", pages.empty_search_page, ""),
     "workflows": ("settings/workflows.html", pages.workflows_page, "Settings"),
     "workflows-empty": ("settings/workflows.html", pages.empty_workflows_page, "Settings"),
     "workflow": ("settings/workflow.html", pages.workflow_page, "Settings"),

@@ -6,6 +6,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
+from django.utils.http import urlencode
 from steadyhand.contract import Finish, Observation, Turn
 
 from recovery import intake
@@ -72,7 +73,7 @@ def test_F097_hostile_text_is_shown_as_text_on_every_page(text: str, house: Hous
     press("claim", case, alice)
     press("comment", case, alice, reason=text)
     intake.finish(who, case.run_id, Finish(claim=text), request_id="test")
-    for page in pages(house, [case.run_id, other.run_id]):
+    for page in pages(house, [case.run_id, other.run_id], text):
         found = Found()
         found.feed(page)
         assert found.handlers == []
@@ -81,8 +82,8 @@ def test_F097_hostile_text_is_shown_as_text_on_every_page(text: str, house: Hous
         assert "{{ settings" not in page or "SECRET_KEY }}" in page, "a template string was read as one"
 
 
-def pages(house: House, run_ids: list[object]) -> list[str]:
-    client, paths = house.browser("ada"), ["/", "/runs/"]
+def pages(house: House, run_ids: list[object], text: str) -> list[str]:
+    client, paths = house.browser("ada"), ["/", "/runs/", "/search/?" + urlencode({"q": text})]
     with wall.within(house.nordlicht.pk):
         paths += [f"/tasks/{pk}/" for pk in HumanTask.objects.values_list("pk", flat=True)]
     paths += [f"/runs/{run_id}/" for run_id in run_ids]

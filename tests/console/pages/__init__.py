@@ -7,6 +7,7 @@ from tests.console.pages.letters import empty_letters_page, letters_page
 from tests.console.pages.members import members_page
 from tests.console.pages.queue import empty_queue_page, queue_page
 from tests.console.pages.run import run_list_page, run_page
+from tests.console.pages.search import empty_search_page, search_page
 from tests.console.pages.shared import NOW, frame
 from tests.console.pages.stops import empty_stops_page, stops_page
 from tests.console.pages.task import quiet_task_page, task_page
@@ -32,6 +33,7 @@ __all__ = [
     "empty_diff_page",
     "empty_letters_page",
     "empty_queue_page",
+    "empty_search_page",
     "empty_stops_page",
     "empty_views_page",
     "empty_workflows_page",
@@ -42,6 +44,7 @@ __all__ = [
     "quiet_task_page",
     "run_list_page",
     "run_page",
+    "search_page",
     "stops_page",
     "task_page",
     "views_page",

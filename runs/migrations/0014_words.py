@@ -28,19 +28,20 @@ CREATE FUNCTION app_runs_saying(sought text, tenants uuid[], most int) RETURNS S
   ), fenced AS MATERIALIZED (
     SELECT words && (SELECT string_agg(quote_literal('=' || one::text), ' | ')::tsquery FROM readable, unnest(ids) one) AS words
     FROM asked WHERE numnode(words) > 0
-  )
-  (
+  ), newest AS MATERIALIZED (
     SELECT run.id FROM readable, fenced, unnest(ids) one, LATERAL (
       SELECT id, {WORDS} AS words FROM runs_run WHERE tenant_id = one
       ORDER BY id DESC LIMIT greatest(500 / cardinality(ids), 50)
     ) run WHERE run.words @@ fenced.words LIMIT most
-  ) UNION ALL (
+  )
+  SELECT id FROM newest UNION
+  (
     SELECT id FROM (
       SELECT run.id FROM readable, fenced, runs_run run
       WHERE ({WORDS.replace("intent", "run.intent").replace("tenant_id", "run.tenant_id")}) @@ fenced.words
-        AND run.tenant_id = ANY (ids) LIMIT 1000
+        AND run.tenant_id = ANY (ids) AND (SELECT count(*) FROM newest) < most LIMIT 1000
     ) few ORDER BY id DESC LIMIT most
-  ) LIMIT 2 * most
+  )
 $$;
 """  # noqa: S608
 

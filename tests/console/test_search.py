@@ -13,14 +13,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.http import urlencode
 
 from console import finding
-from console.access import Visit
 from console.builders import search as build
-from console.finding import Sought
 from recovery import permissions
-from recovery.models import DeadLetter, Decision, HumanTask
+from recovery.models import DeadLetter, Decision
 from runs import wall
-from runs.models import Action, Effect, Run
-from runs.querysets import read_clock
+from runs.models import Action, Effect
 from tests import factories
 from tests.console.conftest import House
 from tests.console.desk import said
@@ -298,73 +295,3 @@ def test_a_search_asks_at_most_six_questions(house: House, sign_in: SignIn) -> N
     assert len(rows(html)) == 3
     own = [one["sql"] for one in asked if not any(part in one["sql"] for part in OVERHEAD)]
     assert len(own) <= 6, own
-
-
-FORMS = {
-    "0195e2c4-77aa-7c31-9b2e-5d10c0aeb41f": "nothing found",
-    "0195e2c4-7": "nothing found",
-    "a" * 40: "nothing found",
-    "#100500": "tasks 1, runs 1",
-    "cust_none": "nothing found",
-    "ext 100500": "calls and their effects 1",
-    "ref 100500": "runs 1",
-    "word 100500": "runs 1",
-    "word": "runs 20+",
-    "zebra none": "nothing found",
-}
-
-
-@pytest.mark.parametrize("typed", FORMS)
-def test_no_form_reads_a_whole_table(typed: str, ten_thousand: House) -> None:
-    house, person = ten_thousand, ten_thousand.people["alice"]
-    with wall.within(house.nordlicht.pk):
-        visit = Visit(person, permissions.grants(person), {house.nordlicht.pk: house.nordlicht}, None, read_clock())
-        whole, rows_read = reads()
-        assert build.page(visit, Sought(typed), flashes=[])[0].summary == FORMS[typed]
-        whole_after, rows_after = reads()
-    assert whole_after == whole, "a whole table was read"
-    assert rows_after - rows_read < 1_000, "the newest five hundred, and what fits"
-
-
-@pytest.fixture
-def ten_thousand(house: House) -> House:
-    """So many rows of each kind that reading all of them would be the dearer way."""
-    case = factories.open_run(house.agent)
-    factories.succeed(case)
-    other = factories.unknown_credit(house.agent)
-    press("claim", other, house.people["alice"])
-    letter = spent(house, factories.reply({"error": "slow down"}, status=429))
-    with wall.within(house.nordlicht.pk):
-        copy(case.run, client_ref="'ref ' || n", intent="'word ' || n")
-        copy(case.action(), action_id="'id ' || n")
-        copy(
-            one(case, Effect),
-            external_id="'ext ' || n",
-            action_id="md5('runs_action' || n)::uuid",
-        )
-        copy(other.task(), cause="'cause ' || n", number="n")
-        copy(one(other, Decision), key="'key ' || n")
-        copy(one(letter, DeadLetter), action_id="md5('runs_action' || n)::uuid")
-    return house
-
-
-def copy(row: Any, **columns: str) -> None:
-    """Ten thousand rows like this one; `columns` are SQL in which `n` counts them."""
-    table, changes = row._meta.db_table, {"id": f"md5('{row._meta.db_table}' || n)::uuid", **columns}
-    built = ", ".join(f"'{name}', {value}" for name, value in changes.items())
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""INSERT INTO {table} SELECT (jsonb_populate_record(one, jsonb_build_object({built}))).*
-                FROM {table} one, generate_series(100001, 110000) n WHERE one.id = %s""",
-            [row.pk],
-        )
-
-
-def reads() -> tuple[int, int]:
-    """How many times a table was read from end to end in this transaction, and how many rows were fetched."""
-    tables = [model._meta.db_table for model in (Run, Action, Effect, HumanTask, Decision, DeadLetter)]
-    asked = """SELECT sum(seq_scan)::int, sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int
-               FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)"""
-    with connection.cursor() as cursor:
-        cursor.execute(asked, [tables])
-        return cursor.fetchone()

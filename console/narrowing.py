@@ -1,4 +1,4 @@
-"""What of the queue an address asks for beside its tab: workflow, reason, tool, team, priority, amount."""
+"""What of the queue an address asks for beside its tab: workflow, reason, tool, team, tag, priority, amount."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from console.templatetags.look import DECIMALS
 
 WORDS = {"workflow": "workflow_name", "reason": "reason_code", "tool": "tool", "team": "owner_team"}
 """The filters that take a whole word, and the column of each; every one has an index over the open tasks."""
-NAMES = (*WORDS, "priority", "above", "currency")
+NAMES = (*WORDS, "tag", "priority", "above", "currency")
 LABELS = {"workflow": "Workflow", "reason": "Reason", "tool": "Tool", "team": "Team"}
 LONGEST = 120
 PRIORITIES = ("1", "2", "3", "4")
@@ -31,6 +31,7 @@ class Narrow:
     reason: str = ""
     tool: str = ""
     team: str = ""
+    tag: str = ""
     priority: str = ""
     above: str = ""
     currency: str = ""
@@ -54,6 +55,8 @@ class Narrow:
 
     def q(self) -> Q:
         found = Q(**{column: getattr(self, name) for name, column in WORDS.items() if getattr(self, name)})
+        if self.tag:
+            found &= Q(tags__contains=[self.tag])
         if self.priority:
             found &= Q(consequence__gte=int(self.priority))
         if self.above:
@@ -65,6 +68,8 @@ class Narrow:
         told: list[tuple[str, tuple[str, ...]]] = [
             (f"{LABELS[name]}: {getattr(self, name)}", (name,)) for name in WORDS if getattr(self, name)
         ]
+        if self.tag:
+            told.append((f"Tag: {self.tag}", ("tag",)))
         if self.priority:
             told.append((f"Priority: {self.priority} or more", ("priority",)))
         if self.above:
@@ -85,7 +90,7 @@ def _wrong(name: str, value: str) -> str:
     """What would be right instead; empty for a value that can be used, and for none."""
     if not value:
         return ""
-    if name in WORDS:
+    if name in WORDS or name == "tag":
         return f"`{name}` has at most {LONGEST} characters" if len(value) > LONGEST else ""
     if name == "priority":
         return "" if value in PRIORITIES else f"`priority` is one of {', '.join(PRIORITIES)}"

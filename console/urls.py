@@ -57,6 +57,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/<uuid:task_id>/snooze/", decide.snooze, name="snooze"),
     path("tasks/<uuid:task_id>/reopen/", decide.reopen, name="reopen"),
     path("tasks/<uuid:task_id>/comment/", decide.comment, name="comment"),
+    path("tasks/<uuid:task_id>/tags/", decide.tags, name="tags"),
     path("tasks/<uuid:task_id>/here/", presence.here, name="here"),
     path("runs/", runs.runs, name="runs"),
     path("runs/live/", runs.rows, name="runs_live"),

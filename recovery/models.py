@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 
@@ -10,6 +12,8 @@ from runs.ids import new_id
 from runs.models import Action, AgentClient, Run, TenantRow, Workflow
 from runs.querysets import database_now
 from runs.states import TASK_OPEN
+
+MOST_TAGS = 8
 
 
 class HumanTask(TenantRow):
@@ -20,6 +24,7 @@ class HumanTask(TenantRow):
     soon_at         from when on it counts as due soon. `breached_at`: when the sweep found it past `due_at`.
     pause           why its clock stands still since `paused_at` (rules.pauses), with `left_seconds` of working time.
     snoozed_until   hidden until then, or until something new is learned after `snoozed_at`.
+    tags            short words by which colleagues find it; they bear on nothing. The table holds MOST_TAGS.
     remind_at       when an approval is asked for again; `reminders` counts.
     """
 
@@ -68,6 +73,7 @@ class HumanTask(TenantRow):
     resolved_at = models.DateTimeField(null=True, blank=True)
     resolution = models.TextField(blank=True)
     paged_at = models.DateTimeField(null=True, blank=True)
+    tags = ArrayField(models.CharField(max_length=24), default=list, db_default=[], blank=True)
 
     class Meta:
         constraints = [
@@ -130,6 +136,7 @@ class HumanTask(TenantRow):
                 name="task_by_amount",
                 condition=Q(state__in=TASK_OPEN),
             ),
+            GinIndex(fields=["tags"], name="task_by_tag", condition=Q(state__in=TASK_OPEN)),
         ]
 
 

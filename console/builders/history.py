@@ -43,6 +43,8 @@ _WORDS = {
     "demotion_lifted": "A connector's bounds count again",
     "undone_outside": "`{step}` was taken back outside",
     "claim_decayed": "Claim ended",
+    "tagged": "Tag added",
+    "untagged": "Tag taken off",
     "owner_left": "Owner left",
     "offer_expired": "Offer ended",
     "offer_withdrawn": "Offer taken back",

@@ -254,6 +254,8 @@ def _details(visit: Visit, seen: Seen, past: list[Event]) -> Details:
         run_url=reverse("run", args=[task.run_id]),
         action_id=seen.action.action_id if seen.action else "",
         tenant=visit.named(task.tenant_id),
+        tags=list(task.tags),
+        tags_url=reverse("tags", args=[task.pk]) if visit.may("comment", task.tenant_id) else "",
         opened_rule=seen.panel.case.answer.rule if seen.panel.case and seen.panel.situation.task_open else "",
         opened_words=messages.title(task.reason_code) + (f", by {opened.actor}" if opened else ""),
     )

@@ -79,6 +79,7 @@ _FIELDS = (
     ("reason", "Reason", ""),
     ("tool", "Tool", ""),
     ("team", "Team", ""),
+    ("tag", "Tag", ""),
     ("priority", "Priority", "This or more urgent, 1 to 4."),
     ("above", "Amount above", "Like 250.00, with its currency."),
     ("currency", "Currency", ""),

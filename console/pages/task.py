@@ -192,7 +192,9 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Ids and provenance. `reveal_url` is empty when the reader may not ask to reveal arguments."""
+    """Ids and provenance. `reveal_url` is empty when the reader may not ask to reveal arguments, and `tags_url`
+    when they may not change the tags.
+    """
 
     run_id: str
     run_url: str
@@ -203,6 +205,7 @@ class Details:
     arguments: str = "Shown redacted: declared secret fields are hidden"
     reveal_url: str = ""
     tags: list[str] = field(default_factory=list)
+    tags_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

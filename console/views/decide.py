@@ -21,6 +21,7 @@ from recovery.models import Decision
 from recovery.rules.policy import LABELS
 from recovery.tasks import ring
 from recovery.work import decisions
+from recovery.work import tags as tagging
 from recovery.work.decisions import NoSuchTask, Order, Overtaken, Refused, Unusable
 
 MOST_TYPED = 20_000
@@ -191,6 +192,24 @@ def comment(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
     return _at_once(request, task_id, "comment", decisions.comment, CommentForm(request.POST))
 
 
+@require_POST
+@access.acts
+def tags(request: HttpRequest, task_id: uuid.UUID) -> HttpResponse:
+    """Put the tag in `add` on the task, or take the one in `remove` off."""
+    person, request_id = access.person_of(request), access.request_id(request)
+    put, word = ("remove" not in request.POST), request.POST.get("remove") or request.POST.get("add", "")
+    try:
+        (tagging.add if put else tagging.remove)(task_id, person, word[:MOST_TYPED], request_id=request_id)
+    except NoSuchTask:
+        raise Http404 from None
+    except Refused as refused:
+        if refused.rule == "role":
+            return _refused(request, task_id, str(refused))
+        said = Flash(looks.NOTICE["refused"], str(refused), "Nothing was changed.", alert=True)
+        return _task_again(request, task_id, said, status=422)
+    return _back(task_id)
+
+
 # --- a verb with a sheet --------------------------------------------------------------------------------------
 
 
@@ -278,6 +297,10 @@ def _done(request: HttpRequest, task_id: uuid.UUID, verb: str, decision: Decisio
     """Back to the task, which shows what is known. A check says where it stands there, so nothing is said twice."""
     if decision.state == "done" and decision.verb == verb:
         flashes.leave(request, "info", f"Recorded: {LABELS[verb].lower()}.", decision.result)
+    return _back(task_id)
+
+
+def _back(task_id: uuid.UUID) -> HttpResponse:
     response = redirect("task", task_id)
     response.status_code = 303
     return response

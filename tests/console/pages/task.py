@@ -245,6 +245,7 @@ def task_page() -> TaskPage:
             "late, write unknown",
             reveal_url="/tasks/T-4127/reveal/",
             tags=["incident-5521"],
+            tags_url="/tasks/T-4127/tags/",
         ),
         live=live("/tasks/T-4127/live/"),
         claim=Claim(ALICE, at("10:35:30"), at("11:05:30"), "4 min left", "Your claim ends in 4 minutes."),

@@ -81,6 +81,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/connectors/<uuid:workflow_id>/<str:name>/test/", connectors.test_connector, name="test_connector"),
     path("settings/demotions/<uuid:demotion_id>/lift/", connectors.lift_demotion, name="lift_demotion"),
     path("settings/members/", members.members, name="settings_members"),
+    path("settings/members/<uuid:person_id>/roles/", members.change_roles, name="change_roles"),
+    path("settings/role-changes/<uuid:change_id>/", members.answer_change, name="answer_change"),
     path("first-admin/<str:token>/", account.first_admin, name="first_admin"),
     path("accounts/login/", account.SignIn.as_view(), name="account_login"),
     path("accounts/", include("allauth.urls")),

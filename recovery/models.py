@@ -418,6 +418,46 @@ class ConnectorCheck(TenantRow):
         ]
 
 
+class RoleChange(TenantRow):
+    """A change of somebody's roles as an admin asked for it; where it gives an ability a second admin has to agree.
+
+    `result` is empty while it waits, until `expires_at`; else done, declined or expired. `second` is who answered.
+    """
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    second = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    key = models.CharField(max_length=64)
+    before = ArrayField(models.CharField(max_length=20))
+    after = ArrayField(models.CharField(max_length=20), blank=True)
+    reason = models.TextField()
+    asked_at = models.DateTimeField(db_default=database_now())
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    result = models.CharField(max_length=10, default="", db_default="", blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "key"], name="role_change_once_per_key"),
+            models.UniqueConstraint(
+                fields=["tenant", "person"], condition=Q(ended_at__isnull=True), name="one_role_change_waits"
+            ),
+            models.CheckConstraint(
+                condition=Q(second__isnull=True)
+                | (~Q(second=models.F("by")) & ~Q(second=models.F("person")))
+                | ~Q(result="done"),
+                name="role_change_by_two",
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, result="")
+                | Q(ended_at__isnull=False, result__in=("done", "declined", "expired")),
+                name="role_change_ends_with_a_result",
+            ),
+        ]
+
+
 class Gap(TenantRow):
     """An effect that a connector lists and no call admits; `run` holds the question of what it is."""
 

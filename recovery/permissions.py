@@ -46,7 +46,7 @@ WORDS: dict[str, str] = {
     "waive": "accept what stays of an effect",
     "stop": "set and lift any stop switch",
     "circuit": "hold and release circuits, test a connector",
-    "administer": "trust a connector again, see the members",
+    "administer": "change roles, trust a connector again, see the members",
     "audit": "read the audit, see the members",
 }
 """Each ability as people read it, in the order in which they are listed."""
@@ -127,6 +127,19 @@ def grant_role(person: Person, tenant: Tenant, role: str) -> None:
     group, _ = Group.objects.get_or_create(name=f"{tenant.pk}:{role}")
     _grant(group, tenant.pk, abilities)
     person.groups.add(group)
+
+
+def set_roles(person: Person, tenant: Tenant, roles: Iterable[str]) -> None:
+    """Give a person exactly these roles in a tenant; those elsewhere stay. KeyError for one that does not exist."""
+    wanted = set(roles)
+    for role in sorted(wanted):
+        grant_role(person, tenant, role)
+    person.groups.remove(*Group.objects.filter(name__in=[f"{tenant.pk}:{role}" for role in ROLES.keys() - wanted]))
+
+
+def abilities_of(roles: Iterable[str]) -> frozenset[str]:
+    """What these roles together include."""
+    return frozenset(ability for role in roles for ability in ROLES[role])
 
 
 def refresh_roles() -> int:

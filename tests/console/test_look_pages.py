@@ -40,6 +40,8 @@ CASES = {
     "connectors-empty": ("settings/connectors.html", pages.empty_connectors_page, "Settings"),
     "views": ("view/list.html", pages.views_page, "Queue"),
     "views-empty": ("view/list.html", pages.empty_views_page, "Queue"),
+    "roles": ("settings/roles.html", pages.roles_page, "Settings"),
+    "roles-bare": ("settings/roles.html", pages.bare_roles_page, "Settings"),
     "members": ("settings/members.html", pages.members_page, "Settings"),
     "stops": ("stop/list.html", pages.stops_page, "Stops"),
     "stops-empty": ("stop/list.html", pages.empty_stops_page, "Stops"),

@@ -27,6 +27,7 @@ from recovery.models import (
     IngestRecord,
     InputRequest,
     OutsideSweep,
+    RoleChange,
 )
 from runs import ddl, hot, wall
 from runs.models import Action, Circuit, CircuitSlot, Event, RateWindow, Run, Stop, Tenant, TenantRow
@@ -108,6 +109,9 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     )  # fmt: skip
     OutsideSweep.objects.create(
         tenant=tenant, connector="payments", workflow_id=action.run.workflow_id, listed_until=now
+    )
+    RoleChange.objects.create(
+        tenant=tenant, person=taker, by=stopper, key="k", before=["viewer"], after=[], reason="x", expires_at=now
     )
     ConnectorCheck.objects.create(
         tenant=tenant, connector="payments", workflow_id=action.run.workflow_id, by=stopper, key=f"k-{tenant.slug}"

@@ -4,7 +4,7 @@ from tests.console.pages.circuits import circuits_page, empty_circuits_page
 from tests.console.pages.confirm import confirm_page
 from tests.console.pages.connectors import connectors_page, empty_connectors_page
 from tests.console.pages.letters import empty_letters_page, letters_page
-from tests.console.pages.members import members_page
+from tests.console.pages.members import bare_roles_page, members_page, roles_page
 from tests.console.pages.queue import empty_queue_page, queue_page
 from tests.console.pages.run import run_list_page, run_page
 from tests.console.pages.search import empty_search_page, search_page
@@ -23,6 +23,7 @@ from tests.console.pages.workflows import (
 
 __all__ = [
     "NOW",
+    "bare_roles_page",
     "bare_workflow_page",
     "circuits_page",
     "confirm_page",
@@ -42,6 +43,7 @@ __all__ = [
     "members_page",
     "queue_page",
     "quiet_task_page",
+    "roles_page",
     "run_list_page",
     "run_page",
     "search_page",

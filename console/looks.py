@@ -155,6 +155,29 @@ PLAN = _table(
 )
 """Where a line of a plan stands; in the order in which its summary counts."""
 
+REVERSAL = _table(
+    reversible=Look("idle", "undo-2", "Reversible"),
+    irreversible=IRREVERSIBLE,
+    check_first=CHECK_FIRST,
+    undone=Look("ok", "undo-2", "Already undone"),
+    undone_in_part=PARTLY.saying("Undone in part"),
+    no_way=Look("idle", "ban", "No undo"),
+    too_late=Look("warn", "hourglass", "Window over"),
+)
+"""Whether an effect can be taken back at all, apart from how far that has come."""
+
+UNDO = _table(
+    proposed=REQUESTED,
+    approved=REQUESTED.saying("Approved, not sent"),
+    permitted=DISPATCHED,
+    succeeded=PROVEN,
+    refused_transient=STILL_TRYING.saying("Refused for now"),
+    refused_permanent=FAILED.saying("Refused"),
+    rejected=REFUSED.saying("Not approved"),
+    void=FAILED.saying("Did not happen"),
+)
+"""How far the undo of a line has come, where that says more than the line; other states look as any call's."""
+
 TASK = _table(
     open=Look("warn", "hand", "Open"),
     claimed=Look("idle", "user-check", "Claimed"),
@@ -327,6 +350,8 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "effect": EFFECT,
         "task": TASK,
         "plan": PLAN,
+        "reversal": REVERSAL,
+        "undo": UNDO,
         "attempt": ATTEMPT,
         "verdict": VERDICT,
         "decision": DECISION,

@@ -35,6 +35,7 @@ ALBUM = [
     Picture("sheet", "reconcile", "/", (*UNKNOWN, ".rec [data-recommended]"), narrow=True),
     Picture("runs", "runs", "/runs/", narrow=True),
     Picture("run", "run", "/runs/?q=acct_8850", ("a[data-open]",), narrow=True),
+    Picture("plan", "run_plan", "/runs/?q=acct_8850", ("a[data-open]", "a[href$='/plan/']")),
     Picture("letters", "letters", "/letters/"),
     Picture("circuits", "circuits", "/circuits/"),
     Picture("stops", "stops", "/stops/"),
@@ -48,6 +49,9 @@ UNPICTURED = {
     "queue_news": "the polled part of the queue",
     "task_live": "the polled part of the task",
     "run_live": "the polled part of the run",
+    "run_raw": "JSON for machines",
+    "run_bundle": "a file",
+    "run_plan_live": "the polled part of the plan",
     "runs_live": "the polled part of the list",
     "first_admin": "its link is good once and only while there is no admin",
     **dict.fromkeys(

@@ -7,6 +7,7 @@ the first call has a say in it. Its parent is the action whose effect it takes b
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,6 +53,12 @@ class Impossible(Exception):
 def of(action: Action) -> Action | None:
     """The latest undo of this action's effect; those before it are proven to have done nothing."""
     return Action.objects.filter(parent=action, role="undo").order_by("id").last()
+
+
+def latest(run: Run) -> dict[uuid.UUID, Action]:
+    """The latest undo of each effect of a run, by the action whose effect it takes back; as `of`, for all at once."""
+    made = run.actions.filter(role="undo").order_by("id")
+    return {undo.parent_id: undo for undo in made if undo.parent_id is not None}
 
 
 def state_of(action: Action) -> Progress:

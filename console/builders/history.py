@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
+
 from console import looks
 from console.builders import words
 from console.looks import Look
@@ -106,7 +108,7 @@ def _line(event: Event) -> HistoryRow:
 
 def rows(events: list[Event], total: int) -> list[EventRow]:
     """Newest first; `total` is the number of the newest."""
-    return [_row(event, total - index) for index, event in enumerate(events)]
+    return [row(event, total - index) for index, event in enumerate(events)]
 
 
 def kind_of(event: Event) -> str:
@@ -114,6 +116,14 @@ def kind_of(event: Event) -> str:
     if event.actor_kind == "person" and _verb(event):
         return PEOPLE
     return EVIDENCE if event.kind in _EVIDENCE_KINDS else TRANSITIONS
+
+
+def kinds_of(tab: str) -> Q:
+    """The events of one tab, asked of the database as `kind_of` says it of one event; every event without a tab."""
+    acted = Q(kind__startswith="verb_") | Q(kind="refused", data__has_key="verb")
+    people = Q(actor_kind="person") & acted
+    evidence = Q(kind__in=_EVIDENCE_KINDS)
+    return {PEOPLE: people, EVIDENCE: evidence & ~people, TRANSITIONS: ~evidence & ~people}.get(tab, Q())
 
 
 def words_of(event: Event) -> str:
@@ -135,10 +145,11 @@ def _verb(event: Event) -> str:
     return ""
 
 
-def _row(event: Event, seq: int) -> EventRow:
+def row(event: Event, seq: int) -> EventRow:
     detail, rest = words.split(words_of(event), MOST_SHOWN * 2)
     moved = event.to_state and event.to_state != event.from_state
     return EventRow(
+        event_id=str(event.pk),
         seq=seq,
         at=event.at,
         actor=_actor(event),

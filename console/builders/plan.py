@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from console import looks
 from console.builders import words
+from console.looks import Look
 from console.pages.plan import PlanCard, PlanRow
 from recovery import planning
 from recovery.planning import Place
@@ -22,8 +23,11 @@ LEFT = {
 def card(run: Run) -> PlanCard | None:
     """The plan of a run that is or was being taken back; None for another run, and where nothing was done."""
     places = planning.progress(run) if run.goal == "rollback" else []
-    if not places:
-        return None
+    return of_places(run, places) if places else None
+
+
+def of_places(run: Run, places: list[Place]) -> PlanCard:
+    """The plan whose lines stand there, as it would be carried out or is."""
     plan = planning.plan_of(run, places)
     left = [place for place in places if place.effect is not None and place.effect.residual]
     return PlanCard(
@@ -59,7 +63,23 @@ def _row(number: int, place: Place) -> PlanRow:
         left_words=_left(residual, signed=effect is not None and effect.signed_off_at is not None),
         until=line.until if place.stand in OPEN else None,
         until_words="no end" if line.undo and place.stand in OPEN else "",
+        reversal=looks.look("reversal", _reversal(place)),
+        undo_look=_look_of_undo(place),
     )
+
+
+def _reversal(place: Place) -> str:
+    """Whether this effect can be taken back at all, a key of looks.REVERSAL."""
+    done = {"done": "undone", "outside": "undone", "partly": "undone_in_part"}
+    stuck = {"unknown": "check_first", "irreversible": "irreversible", "window_over": "too_late", "": "reversible"}
+    return done.get(place.stand) or stuck.get(place.line.obstacle, "no_way")
+
+
+def _look_of_undo(place: Place) -> Look | None:
+    """How far the call that takes it back has come; None before there is one."""
+    if place.undo is None:
+        return None
+    return looks.look("undo" if place.undo.state in looks.UNDO else "action", place.undo.state)
 
 
 def _left(residual: str, *, signed: bool) -> str:

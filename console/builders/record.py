@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from django.db.models import F, Q, Window
+from django.db.models.functions import RowNumber
 from steadyhand.manifest import Tool
 
 from console import looks
@@ -117,6 +119,14 @@ def read(run: Run) -> Record:
 def events(run: Run) -> list[Event]:
     """The run's history, newest first."""
     return list(run.events.select_related("action").order_by(*Event.NEWEST_FIRST)[:MOST_EVENTS])
+
+
+def events_under(run: Run, mark: Event, kinds: Q, limit: int) -> list[Event]:
+    """The next older ones of these kinds under `mark`, each with `seq`, its place in the whole history."""
+    place = Window(RowNumber(), order_by=[F(name).asc() for name in Event.IN_ORDER])
+    under = Q(number__lt=mark.number) | Q(number=mark.number, pk__lt=mark.pk)
+    rows = run.events.select_related("action").annotate(seq=place).filter(kinds, under)
+    return list(rows.order_by(*Event.NEWEST_FIRST)[:limit])
 
 
 def _by_action(rows: Iterable[R]) -> dict[uuid.UUID, list[R]]:

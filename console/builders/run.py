@@ -47,12 +47,15 @@ def version(visit: Visit, run_id: uuid.UUID) -> tuple[object, ...] | None:
     return run_id, *facts, None if ended_at else minutes_since(opened_at, visit.now)
 
 
-def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash]) -> RunPage:
-    """`kind` is the event tab."""
+def page(
+    visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash], under: Event | None = None
+) -> RunPage:
+    """`kind` is the event tab; with `under` only older events than that one are listed."""
     record, events = records.read(run), records.events(run)
-    stopped_at, tasks = _stopped_at(run, events), _tasks(run)
-    asked = next((words.number(task.number) for task in tasks if task.state in TASK_OPEN), "")
-    said, moves = _moves(visit, run, tasks)
+    stopped_at, asking = _stopped_at(run, events), tasks(run)
+    asked = next((words.number(task.number) for task in asking if task.state in TASK_OPEN), "")
+    said, offered = moves(visit, run, asking)
+    listed = _events(events, kind) if under is None else _events_under(run, under, kind)
     return RunPage(
         run_id=str(run.pk),
         title=words.title(run.intent),
@@ -64,14 +67,18 @@ def page(visit: Visit, run: Run, *, live: Live, kind: str, flashes: list[Flash])
         path=path(events, run, visit.now),
         effects=ledger.rows(record),
         totals=ledger.totals(record),
-        events=_events(events, kind),
+        events=listed[:EVENTS_SHOWN],
+        more_events_url=_older(run, kind, listed),
+        raw_url=reverse("run_raw", args=[run.pk]),
+        bundle_url=reverse("run_bundle", args=[run.pk]),
+        plan_url=reverse("run_plan", args=[run.pk]),
         event_tabs=_tabs(run, events, kind),
         live=live,
         customer=ledger.customer(run, record),
         plan=plan.card(run),
-        links=[_link(task) for task in tasks],
+        links=[_link(task) for task in asking],
         verbs=_stop(visit, run),
-        moves=moves,
+        moves=offered,
         moves_words=said,
         operation=waits.of(record, visit.now, asked),
         flashes=flashes,
@@ -135,10 +142,27 @@ def _stopped_at(run: Run, events: list[Event]) -> datetime | None:
     return next((event.at for event in events if event.to_state == "escalated"), None)
 
 
+def mark(run: Run, event_id: uuid.UUID) -> Event | None:
+    """The event of this run that a page of older ones stands under."""
+    return run.events.filter(pk=event_id).first()
+
+
 def _events(events: list[Event], kind: str) -> list[EventRow]:
     rows = history.rows(events, len(events))
-    kept = [row for row, event in zip(rows, events, strict=True) if not kind or history.kind_of(event) == kind]
-    return kept[:EVENTS_SHOWN]
+    return [row for row, event in zip(rows, events, strict=True) if not kind or history.kind_of(event) == kind]
+
+
+def _events_under(run: Run, under: Event, kind: str) -> list[EventRow]:
+    found = records.events_under(run, under, history.kinds_of(kind), EVENTS_SHOWN + 1)
+    return [history.row(event, event.seq) for event in found]  # type: ignore[attr-defined]
+
+
+def _older(run: Run, kind: str, listed: list[EventRow]) -> str:
+    """The address of what comes after the events that are shown; empty where that is nothing."""
+    if len(listed) <= EVENTS_SHOWN:
+        return ""
+    last = listed[EVENTS_SHOWN - 1].event_id
+    return reverse("run", args=[run.pk]) + filters.query(events=kind, under=last) + "#events"
 
 
 def _tabs(run: Run, events: list[Event], kind: str) -> list[Tab]:
@@ -151,7 +175,7 @@ def _tabs(run: Run, events: list[Event], kind: str) -> list[Tab]:
     ]
 
 
-def _tasks(run: Run) -> list[HumanTask]:
+def tasks(run: Run) -> list[HumanTask]:
     """The newest few, open ones first."""
     rows = HumanTask.objects.filter(run=run).select_related("run", "action", "claimed_by").order_by("-pk")[:5]
     return sorted(rows, key=lambda task: task.state not in TASK_OPEN)
@@ -171,11 +195,11 @@ def _stop(visit: Visit, run: Run) -> list[Verb]:
     return [Verb("set_stop", "Stop this run", icon, url, "Keeps its calls from leaving.", method="link")]
 
 
-def _moves(visit: Visit, run: Run, tasks: list[HumanTask]) -> tuple[str, list[Link]]:
+def moves(visit: Visit, run: Run, asking: list[HumanTask]) -> tuple[str, list[Link]]:
     """Who moves it on, and the verbs that its open task offers to this person now; nothing that nobody offers."""
     if run.state not in RUN_OPEN:
         return "This state is final.", []
-    task = next((task for task in tasks if task.state in TASK_OPEN), None)
+    task = next((task for task in asking if task.state in TASK_OPEN), None)
     if task is None:
         return "It moves by itself; no person is asked.", []
     number = words.number(task.number)

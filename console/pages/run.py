@@ -57,6 +57,7 @@ class EventRow:
     `rest` is what stands behind "show more".
     """
 
+    event_id: str
     seq: int
     at: datetime
     actor: Look
@@ -97,6 +98,8 @@ class RunPage:
     moves_words: str = "This state is final."
     event_tabs: list[Tab] = field(default_factory=list)
     raw_url: str = ""
+    bundle_url: str = ""
+    plan_url: str = ""
     more_events_url: str = ""
     operation: Flash | None = None
     flashes: list[Flash] = field(default_factory=list)

@@ -10,11 +10,15 @@ from django.views.decorators.http import require_safe
 
 from console import access, flashes, frame, live
 from console.access import Visit
+from console.builders import dossier
+from console.builders import plan_document as build_plan
 from console.builders import run as build_one
 from console.builders import runs as build
 from console.filters import RUNS_KNOW, RunFilter, query, unread
+from console.pages.common import Live
 from console.pages.run import RunListPage, RunPage
-from runs.models import Run
+from runs.ids import parse_id
+from runs.models import Event, Run
 
 
 @require_safe
@@ -39,9 +43,9 @@ def rows(request: HttpRequest, visit: Visit) -> HttpResponse:
 @require_safe
 @access.page
 def run(request: HttpRequest, visit: Visit, run_id: uuid.UUID) -> HttpResponse:
-    """One run: answers, waterfall, budgets, path, effects, events."""
+    """One run: answers, waterfall, budgets, path, effects, events; `under` turns to older events than that one."""
     found, kind = run_or_404(visit, run_id), event_kind(request)
-    page = _page(visit, found, _etag(visit, run_id, kind), kind)
+    page = _page(visit, found, _etag(visit, run_id, kind), kind, _under(request, found))
     return frame.show(request, visit, "run/detail.html", page, current="Runs")
 
 
@@ -52,6 +56,65 @@ def region(request: HttpRequest, visit: Visit, run_id: uuid.UUID) -> HttpRespons
     kind = event_kind(request)
     tag = _etag(visit, run_id, kind)
     return live.answer(request, visit, tag, lambda: _region(request, visit, run_id, kind, tag))
+
+
+@require_safe
+@access.page
+def raw(request: HttpRequest, visit: Visit, run_id: uuid.UUID) -> HttpResponse:
+    """The whole record of one run as JSON, redacted as it is kept; `?save=1` as a file."""
+    found = run_or_404(visit, run_id)
+    text = dossier.as_text(dossier.raw(found))
+    return _file(text, "application/json", f"run-{found.pk}.json" if request.GET.get("save") else "")
+
+
+@require_safe
+@access.page
+def bundle(request: HttpRequest, visit: Visit, run_id: uuid.UUID) -> HttpResponse:
+    """What support may pass on about one run, as a file."""
+    found = run_or_404(visit, run_id)
+    return _file(dossier.bundle(found), "text/markdown; charset=utf-8", f"run-{found.pk}.md")
+
+
+@require_safe
+@access.page
+def plan(request: HttpRequest, visit: Visit, run_id: uuid.UUID) -> HttpResponse:
+    """What is or would be undone of one run, as a document of its own."""
+    found = run_or_404(visit, run_id)
+    page = build_plan.page(visit, found, live=_plan_live(visit, found.pk))
+    return frame.show(request, visit, "run/plan.html", page, current="Runs")
+
+
+@require_safe
+@access.page
+def plan_region(request: HttpRequest, visit: Visit, run_id: uuid.UUID) -> HttpResponse:
+    """The live part of a plan."""
+    shown = _plan_live(visit, run_id)
+    draw = lambda: frame.part(  # noqa: E731
+        request, visit, "run/_plan.html", build_plan.page(visit, run_or_404(visit, run_id), live=shown)
+    )
+    return live.answer(request, visit, shown.etag, draw)
+
+
+def _plan_live(visit: Visit, run_id: uuid.UUID) -> Live:
+    return live.live(reverse("run_plan_live", args=[run_id]), _etag(visit, run_id, "plan"), visit)
+
+
+def _file(text: str, kind: str, name: str) -> HttpResponse:
+    response = HttpResponse(text, content_type=kind)
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"' if name else "inline"
+    return response
+
+
+def _under(request: HttpRequest, run: Run) -> Event | None:
+    """Http404 for a mark that is no event of this run."""
+    mark = request.GET.get("under", "")
+    if not mark:
+        return None
+    event_id = parse_id(mark)
+    found = build_one.mark(run, event_id) if event_id is not None else None
+    if found is None:
+        raise Http404
+    return found
 
 
 def run_or_404(visit: Visit, run_id: uuid.UUID) -> Run:
@@ -73,9 +136,9 @@ def _region(request: HttpRequest, visit: Visit, run_id: uuid.UUID, kind: str, ta
     return frame.part(request, visit, "run/_body.html", _page(visit, run_or_404(visit, run_id), tag, kind))
 
 
-def _page(visit: Visit, run: Run, tag: str, kind: str) -> RunPage:
+def _page(visit: Visit, run: Run, tag: str, kind: str, under: Event | None = None) -> RunPage:
     url = reverse("run_live", args=[run.pk]) + (query(events=kind) if kind else "")
-    return build_one.page(visit, run, live=live.live(url, tag, visit), kind=kind, flashes=[])
+    return build_one.page(visit, run, live=live.live(url, tag, visit), kind=kind, flashes=[], under=under)
 
 
 def _etag(visit: Visit, run_id: uuid.UUID, kind: str) -> str:

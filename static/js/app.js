@@ -4,7 +4,7 @@
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
   function dress(root) {
-    for (const button of $$("[data-copy], [data-theme]", root)) button.hidden = false;
+    for (const button of $$("[data-copy], [data-copy-from], [data-theme]", root)) button.hidden = false;
   }
 
   // --- sheet: the confirmation page, shown at the side of the page that asked for it --------------------------
@@ -137,12 +137,21 @@
     if (target.closest("[data-keys]")) { showKeys(); return; }
     const copy = target.closest("[data-copy]");
     if (copy) { copyText(copy); return; }
+    const fetched = target.closest("[data-copy-from]");
+    if (fetched) { copyFrom(fetched).catch(() => location.assign(fetched.dataset.copyFrom)); return; }
     const theme = target.closest("[data-theme]");
     if (theme) wear(theme.dataset.theme);
   });
 
   async function copyText(button) {
     await navigator.clipboard.writeText(button.dataset.copy);
+    say("Copied");
+  }
+
+  async function copyFrom(button) {
+    const answer = await fetch(button.dataset.copyFrom);
+    if (!answer.ok) throw new Error(answer.statusText);
+    await navigator.clipboard.writeText(await answer.text());
     say("Copied");
   }
 

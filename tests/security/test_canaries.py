@@ -103,7 +103,8 @@ def everything_stored() -> str:
 
 
 def pages(client: Client, case: Case, task_ids: list[Any]) -> str:
-    paths = ["/", "/stops/", "/runs/", f"/runs/{case.run_id}/", *(f"/tasks/{task}/" for task in task_ids)]
+    of_run = [f"/runs/{case.run_id}/{part}" for part in ("", "raw/", "bundle/", "plan/")]
+    paths = ["/", "/stops/", "/runs/", *of_run, *(f"/tasks/{task}/" for task in task_ids)]
     answers = [client.get(path) for path in paths]
     assert {answer.status_code for answer in answers} == {200}
     return "\n".join(answer.content.decode() for answer in answers)

@@ -86,7 +86,7 @@ def pages(house: House, run_ids: list[object], text: str) -> list[str]:
     client, paths = house.browser("ada"), ["/", "/runs/", "/search/?" + urlencode({"q": text})]
     with wall.within(house.nordlicht.pk):
         paths += [f"/tasks/{pk}/" for pk in HumanTask.objects.values_list("pk", flat=True)]
-    paths += [f"/runs/{run_id}/" for run_id in run_ids]
+    paths += [f"/runs/{run_id}/{part}" for run_id in run_ids for part in ("", "plan/")]
     answers = [client.get(path) for path in paths]
     assert {answer.status_code for answer in answers} == {200}
     return [answer.content.decode() for answer in answers]

@@ -24,6 +24,8 @@ CASES = {
     "confirm": ("task/confirm.html", pages.confirm_page, "Task"),
     "run": ("run/detail.html", pages.run_page, "Runs"),
     "runs": ("run/list.html", pages.run_list_page, "Runs"),
+    "plan": ("run/plan.html", pages.plan_page, "Runs"),
+    "plan-empty": ("run/plan.html", pages.empty_plan_page, "Runs"),
     "circuits": ("circuit/list.html", pages.circuits_page, "Circuits"),
     "circuits-empty": ("circuit/list.html", pages.empty_circuits_page, "Circuits"),
     "letters": ("letter/list.html", pages.letters_page, "Dead letters"),

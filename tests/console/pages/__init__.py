@@ -5,6 +5,7 @@ from tests.console.pages.confirm import confirm_page
 from tests.console.pages.connectors import connectors_page, empty_connectors_page
 from tests.console.pages.letters import empty_letters_page, letters_page
 from tests.console.pages.members import bare_roles_page, members_page, roles_page
+from tests.console.pages.plan import empty_plan_page, plan_page
 from tests.console.pages.queue import empty_queue_page, queue_page
 from tests.console.pages.run import run_list_page, run_page
 from tests.console.pages.search import empty_search_page, search_page
@@ -33,6 +34,7 @@ __all__ = [
     "empty_connectors_page",
     "empty_diff_page",
     "empty_letters_page",
+    "empty_plan_page",
     "empty_queue_page",
     "empty_search_page",
     "empty_stops_page",
@@ -41,6 +43,7 @@ __all__ = [
     "frame",
     "letters_page",
     "members_page",
+    "plan_page",
     "queue_page",
     "quiet_task_page",
     "roles_page",

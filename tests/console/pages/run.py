@@ -72,6 +72,7 @@ def run_page() -> RunPage:
         totals=TOTALS,
         events=[
             EventRow(
+                "e14",
                 14,
                 at("10:35:00.004"),
                 looks.ACTOR["timer"],
@@ -80,6 +81,7 @@ def run_page() -> RunPage:
                 after="escalated",
             ),
             EventRow(
+                "e13",
                 13,
                 at("10:33:04.310"),
                 looks.ACTOR["connector"],
@@ -89,6 +91,9 @@ def run_page() -> RunPage:
         ],
         event_tabs=[Tab("All", "?", "14", True), Tab("Evidence", "?e", "3")],
         raw_url="/runs/x/raw/",
+        bundle_url="/runs/x/bundle/",
+        plan_url="/runs/x/plan/",
+        more_events_url="/runs/x/?under=e13#events",
         links=[Link("Task T-4127", "/tasks/T-4127/", "hand")],
         verbs=[ask("cancel", "Cancel", "Ends the run.", css="danger")],
         live=live("/runs/x/live/"),

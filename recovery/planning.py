@@ -50,7 +50,8 @@ def plan_of(run: Run, places: list[Place]) -> Plan:
 def progress(run: Run) -> list[Place]:
     """Every line in its order, with where it stands; what a line costs to read does not grow with their number."""
     definition, now, made = definitions.of_run(run), read_clock(), undos.latest(run)
-    return [_place(definition, action, made.get(action.pk), now) for action in undos.in_order(run) if _belongs(action)]
+    lines = filter(_belongs, undos.in_order(run))
+    return [_place(definition, action, made.get(action.pk), now) for action in lines]
 
 
 def is_free(run: Run) -> bool:

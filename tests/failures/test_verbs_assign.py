@@ -16,7 +16,7 @@ from recovery.work.sweep import sweep
 from runs import wall
 from runs.models import Event, Person, Tenant
 from runs.record import Actor
-from tests.factories import Case, advance_clock, lose_the_reply, make_person, make_tenant, turn
+from tests.factories import Case, advance_clock, finish, lose_the_reply, make_person, make_tenant, turn
 from tests.failures.conftest import Opener
 from tests.recovery.stories import Looks, evidence, kinds, panel, press
 
@@ -128,6 +128,18 @@ def test_an_offer_ends_with_its_time_and_the_task_goes_back(lost: Case, alice: P
     assert told(lost, "offer_expired") == ["Omar did not accept it in time; Alice had offered it."]
     tick(minutes=1)
     assert kinds(lost).count("offer_expired") == 1
+
+
+def test_an_offer_alone_brings_the_sweep_to_its_tenant(opened: Opener, alice: Person, omar: Person) -> None:
+    case = opened()
+    finish(case)
+    press("assign", case, alice, to=str(omar.pk))
+    advance_clock(minutes=29)
+    assert wall.due_tenants() == []
+    advance_clock(minutes=2)
+    assert wall.due_tenants() == [case.tenant.pk]
+    sweep(ring=lambda decision_id: None)
+    assert (wall.due_tenants(), offers(case)) == ([], ["expired"])
 
 
 def test_an_offer_whose_time_is_over_is_refused_before_the_sweep_has_come(

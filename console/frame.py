@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -10,6 +12,18 @@ from console import filters
 from console.access import Visit
 from console.pages.common import Account, Frame, RailItem, TenantChoice
 from recovery import permissions
+
+KEYS = {
+    "Queue": "q",
+    "Unknown writes": "u",
+    "Dead letters": "d",
+    "Runs": "r",
+    "Circuits": "c",
+    "Stops": "s",
+    "Bulk": "b",
+    "Settings": "t",
+}
+"""Which key opens a page of the rail after G."""
 
 
 def show(
@@ -63,7 +77,7 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
 
 
 def _marked(item: RailItem, current: str) -> RailItem:
-    return RailItem(item.label, item.icon, item.url, item.count, item.kind, item.label == current)
+    return replace(item, current=item.label == current, key=KEYS.get(item.label, ""))
 
 
 def _tenants(request: HttpRequest, visit: Visit, current: str) -> list[TenantChoice]:

@@ -36,7 +36,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class RailItem:
-    """One entry of the rail. `count` is already capped text or empty; `kind` is "", "unk" or "bad"."""
+    """One entry of the rail. `count` is already capped text or empty; `kind` is "", "unk" or "bad".
+
+    `key` opens it after G.
+    """
 
     label: str
     icon: str
@@ -44,6 +47,7 @@ class RailItem:
     count: str = ""
     kind: str = ""
     current: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

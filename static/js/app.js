@@ -85,10 +85,33 @@
     else say($("#why-recommended")?.textContent ?? "No action is recommended on this page.");
   }
 
+  function choose() {
+    const box = rowHere() && $("[data-choose]", rowHere());
+    if (box) box.click();
+    else say($("[data-choose]") ? "Choose a row first, with J or K." : "Nothing can be chosen here.");
+  }
+
   function search() {
     const field = visible("[data-search]");
     if (field) field.focus();
     else say("Nothing to look up on this page.");
+  }
+
+  // G and then the key of a page, within a moment.
+  let going = 0;
+  function goTo(key) {
+    clearTimeout(going);
+    going = 0;
+    const link = $(`[data-go="${CSS.escape(key)}"]`);
+    if (link) link.click();
+    else say("No page has this key. Press ? for the list.");
+  }
+
+  function closeMenus() {
+    for (const menu of $$("details.switch[open], details.about[open]")) {
+      menu.open = false;
+      if (menu.contains(document.activeElement)) $("summary", menu).focus();
+    }
   }
 
   // The list names the keys that do something on this page.
@@ -104,6 +127,10 @@
     o: () => unfold(rowHere()),
     c: claim,
     e: recommended,
+    r: recommended,
+    x: choose,
+    g: () => { going = setTimeout(() => { going = 0; }, 2000); },
+    Escape: closeMenus,
     "/": search,
     "?": showKeys,
   };
@@ -119,9 +146,10 @@
       $("[data-open]", here)?.click();
       return;
     }
+    if (going) { event.preventDefault(); goTo(event.key.toLowerCase()); return; }
     const act = KEYS[event.key] ?? KEYS[event.key.toLowerCase()];
     if (!act) return;
-    event.preventDefault();
+    if (event.key !== "Escape") event.preventDefault();
     act();
   });
 

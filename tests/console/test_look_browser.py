@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from playwright.sync_api import Page, Request, Route, expect
@@ -171,7 +172,7 @@ def test_no_key_is_silent_and_the_list_names_what_works_here(site: Site, page: P
         page.evaluate("document.getElementById('said').textContent = ''")
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Shortcuts")
-    expect(keys.get_by_text("look up")).to_be_visible()
+    expect(keys.get_by_text("search", exact=True)).to_be_visible()
     expect(keys.get_by_text("next and previous row")).to_be_hidden()
     page.keyboard.press("Escape")
     site.open("/")
@@ -221,3 +222,84 @@ def test_a_view_link_is_copied_as_it_stands(site: Site, page: Page) -> None:
     button = page.get_by_role("button", name="Copy link")
     expect(button).to_be_visible()
     assert button.get_attribute("data-copy") == "https://desk.example/?tenant=nordlicht&priority=3"
+
+
+def test_g_and_a_letter_open_a_page_and_an_unknown_letter_says_so(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    page.keyboard.press("g")
+    page.keyboard.press("z")
+    expect(page.locator("#said")).to_contain_text("No page has this key.")
+    page.keyboard.press("g")
+    with page.expect_navigation():
+        page.keyboard.press("q")
+    expect(page.get_by_role("heading", level=1, name="Queue")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Shortcuts").get_by_text("Unknown writes")).to_be_visible()
+
+
+def test_r_is_the_recommended_action_and_x_chooses_the_row(site: Site, page: Page) -> None:
+    site.open("/")
+    page.keyboard.press("x")
+    expect(page.locator("#said")).to_contain_text("Nothing can be chosen here.")
+    page.evaluate("""document.querySelectorAll('[data-row]').forEach((row) => {
+        const box = document.createElement('input');
+        Object.assign(box, { type: 'checkbox' });
+        box.dataset.choose = '';
+        row.cells[0].append(box);
+    })""")
+    page.keyboard.press("x")
+    expect(page.locator("#said")).to_contain_text("Choose a row first")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    assert page.evaluate("document.querySelector('.here [data-choose]').checked")
+    site.open("/tasks/T-4127/")
+    page.keyboard.press("r")
+    expect(page.get_by_role("dialog", name="Check what happened")).to_be_visible()
+
+
+def test_the_palette_finds_pages_and_verbs_by_typing_and_gives_the_focus_back(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    page.get_by_role("link", name="Skip to the content").focus()
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to a page, or do something")
+    field = palette.get_by_role("combobox")
+    expect(field).to_be_focused()
+    chosen = palette.get_by_role("option", selected=True)
+    page.keyboard.press("ArrowDown")
+    assert field.get_attribute("aria-activedescendant") == chosen.get_attribute("id") == "palette-1"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert chosen.get_attribute("id") == f"palette-{palette.get_by_role('option').count() - 1}", "it goes round"
+    field.fill("retry apply")
+    blocked = palette.get_by_role("option", name="Retry apply_credit")
+    expect(blocked).to_contain_text("Blocked: the write may still be in flight")
+    assert blocked.get_attribute("aria-disabled") == "true"
+    page.keyboard.press("Enter")
+    expect(palette).to_be_visible()
+    expect(palette.get_by_role("status")).to_contain_text("Blocked: the write may still be in flight")
+    assert Axe().run(page).violations_count == 0
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Control+k")
+    field.fill("page queue")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Queue")).to_be_visible()
+    assert site.violations == []
+
+
+def test_the_palette_presses_the_verb_that_the_page_has(site: Site, page: Page) -> None:
+    site.open("/tasks/T-4127/")
+    page.get_by_role("button", name="Go to").click()
+    page.get_by_role("combobox", name="Go to a page").fill("check what")
+    page.get_by_role("option", name="Check what happened").first.click()
+    expect(page.get_by_role("dialog", name="Check what happened")).to_be_visible()
+
+
+def test_what_no_line_fits_is_searched_for(site: Site, page: Page) -> None:
+    site.open("/")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to a page").fill("inv-20931")
+    expect(page.get_by_role("option")).to_have_count(1)
+    with page.expect_request(lambda request: "/search/?q=inv-20931" in request.url):
+        page.keyboard.press("Enter")

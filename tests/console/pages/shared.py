@@ -45,7 +45,10 @@ def frame(current: str = "Queue") -> Frame:
     ]
     items += [("Runs", "activity", "/runs/", "", ""), ("Stops", "octagon-pause", "/stops/", "", "")]
     return Frame(
-        rail=[RailItem(label, icon, url, n, kind, label == current) for label, icon, url, n, kind in items],
+        rail=[
+            RailItem(label, icon, url, n, kind, label == current, label[0].lower())
+            for label, icon, url, n, kind in items
+        ],
         tenants=[
             TenantChoice("All my tenants", "/?tenant=", "", current == "Queue"),
             TenantChoice("Nordlicht Energie", "/?tenant=nordlicht", "Nordlicht Energie", current != "Queue"),

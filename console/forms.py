@@ -12,6 +12,7 @@ from django.contrib.auth import password_validation
 from django.utils.text import slugify
 
 from recovery.rules.questions import LONGEST_ANSWER
+from recovery.work.bulk import Pace
 from recovery.work.decisions import NEEDS_REASON, Order
 from runs import wall
 from runs.models import Person
@@ -22,6 +23,7 @@ OUTCOMES = {"": "Choose one", "present": "It happened", "absent": "It did not ha
 SLEEPS = {"30": "30 minutes", "60": "1 hour", "240": "4 hours", "1440": "1 day", "4320": "3 days", "10080": "1 week"}
 """Minutes that a task may be put off for."""
 _TOO_LONG = "at most %(limit_value)d characters; this one has %(show_value)d. Nothing was saved, nothing was sent."
+_WHOLE = {"invalid": "Write a whole number.", "min_value": "Write at least %(limit_value)s."}
 REASONS: dict[str, dict[str, str]] = {
     "reconcile": {
         "confirm_state": "Confirm the provider's state",
@@ -170,6 +172,7 @@ class CommentForm(MarkForm):
 class VerbForm(MarkForm):
     """A verb that acts: a reason code, and words where the code says too little."""
 
+    codes = REASONS
     reason_code = forms.ChoiceField()
     reason = forms.CharField(
         required=False, max_length=2000, error_messages={"max_length": f"A reason has {_TOO_LONG}"}
@@ -178,7 +181,7 @@ class VerbForm(MarkForm):
     def __init__(self, verb: str, data: Any = None) -> None:
         super().__init__(data)
         self.verb = verb
-        self.fields["reason_code"] = forms.ChoiceField(choices=list(REASONS[verb].items()))
+        self.fields["reason_code"] = forms.ChoiceField(choices=list(self.codes[verb].items()))
         self.fields.update(_further(verb))
 
     def clean(self) -> dict[str, Any]:
@@ -190,7 +193,7 @@ class VerbForm(MarkForm):
 
     def words(self) -> str:
         code, typed = self.cleaned_data["reason_code"], self.cleaned_data["reason"]
-        label = REASONS[self.verb][code]
+        label = self.codes[self.verb][code]
         if code == OTHER:
             return str(typed)
         return f"{label}: {typed}" if typed else f"{label}."
@@ -225,6 +228,31 @@ def _further(verb: str) -> dict[str, forms.Field]:
         said = {"required": "Say for how long.", "invalid_choice": "Choose one of the times."}
         return {"minutes": forms.ChoiceField(choices=list(SLEEPS.items()), error_messages=said)}
     return {}
+
+
+class BulkStartForm(VerbForm):
+    """How a bulk operation is to run: why, how many go first, how many a minute, and when it stops by itself."""
+
+    codes = {**REASONS, **{verb: {OTHER: "In words below"} for verb in ("claim", "release", "comment")}}
+    canary = forms.IntegerField(min_value=0, error_messages={"required": "Write 0 for none.", **_WHOLE})
+    rate = forms.IntegerField(min_value=1, error_messages={"required": "Say how many a minute.", **_WHOLE})
+    stop_after = forms.IntegerField(min_value=1, error_messages={"required": "Say after how many.", **_WHOLE})
+
+    def pace(self) -> Pace:
+        """What recovery is asked to do; call it on a valid form."""
+        told = {name: self.cleaned_data[name] for name in _further(self.verb)}
+        if "minutes" in told:
+            until = read_clock() + timedelta(minutes=int(told.pop("minutes")))
+            told["until"] = until.isoformat()
+        numbers = {name: self.cleaned_data[name] for name in ("canary", "rate", "stop_after")}
+        return Pace(reason=self.words(), more=told, **numbers)
+
+
+class FreezeForm(forms.Form):
+    """A list that is to be frozen; what it holds stands in the address, and is read again."""
+
+    key = forms.RegexField(r"\A[0-9a-f]{32}\Z")
+    versions = forms.CharField(required=False, max_length=40)
 
 
 class StopForm(forms.Form):

@@ -252,6 +252,33 @@ DECISION = _table(
     failed=FAILED,
 )
 
+BULK = _table(
+    created=PLANNED.saying("Not started"),
+    running=Look("move", "refresh-cw", "Running"),
+    suspended=Look("warn", "pause", "Suspended"),
+    done=Look("idle", "check", "Done"),
+    partly_done=PARTLY.saying("Partly done"),
+    cancelled=Look("idle", "circle-minus", "Stopped"),
+)
+SUSPENDED_BY_RULE = BULK["suspended"].saying("Suspended by rule")
+
+BULK_ITEM = _table(
+    pending=PENDING,
+    done=Look("idle", "check", "Done"),
+    skipped=Look("idle", "circle-minus", "Skipped"),
+    failed=FAILED,
+)
+
+DRY_RUN = _table(
+    will_run=Look("idle", "arrow-right", "Will run"),
+    check_first=CHECK_FIRST.saying("Needs a check first"),
+    blocked=BLOCKED,
+    not_permitted=Look("idle", "lock", "Not permitted"),
+    already_done=Look("idle", "circle-minus", "Already done"),
+    unseen=PENDING.saying("Not looked at yet"),
+)
+"""What a dry run says; nothing of it is proven, so nothing of it is green."""
+
 ANYTHING_CHANGED = _table(
     no=Look("idle", "circle-minus", "No"),
     yes=Look("ok", "circle-check", "Yes, proven"),
@@ -359,6 +386,9 @@ TABLES: Mapping[str, Looks] = MappingProxyType(
         "stop": STOP,
         "circuit": CIRCUIT,
         "handover": HANDOVER,
+        "bulk": BULK,
+        "bulk_item": BULK_ITEM,
+        "dry_run": DRY_RUN,
         "anything_changed": ANYTHING_CHANGED,
         "retry_safe": RETRY_SAFE,
         "world": WORLD,

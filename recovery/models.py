@@ -8,6 +8,8 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 
+from recovery.bulk_models import BulkItem as BulkItem
+from recovery.bulk_models import BulkOperation as BulkOperation
 from runs.ids import new_id
 from runs.models import Action, AgentClient, Run, TenantRow, Workflow
 from runs.querysets import database_now

@@ -26,6 +26,16 @@ def lock(gathering: Gathering, run_ids: Iterable[uuid.UUID], calls: Iterable[uui
     """The runs among these that nobody else has locked, oldest first (F070). `calls`: settled ones as well."""
     runs = list(Run.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__among=run_ids).order_by("id"))
     gathering.hold(runs)
+    _read(gathering, runs, calls)
+    return runs
+
+
+def look_at(gathering: Gathering, run_ids: Iterable[uuid.UUID], calls: Iterable[uuid.UUID] = ()) -> None:
+    """The same papers for whoever only looks: no run is locked, and none that is locked is passed by."""
+    _read(gathering, list(Run.objects.filter(pk__among=run_ids).select_related("workflow").order_by("id")), calls)
+
+
+def _read(gathering: Gathering, runs: list[Run], calls: Iterable[uuid.UUID]) -> None:
     by_id = {run.pk: run for run in runs}
     actions = gathering.read_ahead(Action.objects.filter(IN_QUESTION | Q(pk__among=calls)), "run_id", by_id)
     for action in actions:
@@ -42,7 +52,6 @@ def lock(gathering: Gathering, run_ids: Iterable[uuid.UUID], calls: Iterable[uui
         task.run = by_id[task.run_id]
         if task.action_id in known:
             task.action = known[task.action_id]
-    return runs
 
 
 def _open_tasks() -> TenantQuerySet[HumanTask]:

@@ -19,7 +19,7 @@ from runs.wall import within
 _SUPPORT = (
     "view", "claim", "comment", "reconcile", "resume", "cancel", "attest", "compensate", "top_up", "stop_run",
 )  # fmt: skip
-_ONCALL = (*_SUPPORT, "retry", "approve", "replay", "waive", "stop", "circuit")
+_ONCALL = (*_SUPPORT, "retry", "approve", "replay", "waive", "stop", "circuit", "bulk")
 
 ROLES: dict[str, tuple[str, ...]] = {
     "viewer": ("view",),

@@ -18,7 +18,7 @@ from runs.querysets import NextNumber, TenantQuerySet, TransactionId, database_n
 # What a person can be granted on a tenant; which role holds which stands in recovery/permissions.py (SECURITY 2).
 ABILITIES = (
     "view", "claim", "comment", "reconcile", "retry", "resume", "cancel", "audit", "administer",
-    "approve", "attest", "compensate", "replay", "stop", "stop_run", "top_up", "circuit", "waive",
+    "approve", "attest", "compensate", "replay", "stop", "stop_run", "top_up", "circuit", "waive", "bulk",
 )  # fmt: skip
 
 

@@ -211,11 +211,24 @@ HANDOVER: Moves = {
     "expired": (),
 }
 
+BULK: Moves = {
+    "created": ("running", "cancelled"),
+    "running": ("suspended", "done", "partly_done", "cancelled"),
+    # What was under way when it was suspended may turn out to have been the last of it.
+    "suspended": ("running", "done", "partly_done", "cancelled"),
+    "done": (),
+    "partly_done": (),
+    "cancelled": (),
+}
+
+BULK_ITEM: Moves = {"pending": ("done", "skipped", "failed"), "done": (), "skipped": (), "failed": ()}
+
 Actors = tuple[wall.Acting, ...]
 Movers = dict[tuple[str, str], Actors]
 AGENT_OR_WORKER: Actors = ("agent", "worker")
 PERSON: Actors = ("person",)
 WORKER: Actors = ("worker",)
+PERSON_OR_WORKER: Actors = ("person", "worker")
 
 
 def _into(moves: Moves, to: str, actors: Actors) -> Movers:
@@ -257,6 +270,14 @@ ONLY: dict[str, Movers] = {
         ("open", "half_open"): AGENT_OR_WORKER,
         ("held_open", "half_open"): PERSON,
     },
+    "bulk": {
+        **_into(BULK, "running", PERSON),
+        **_into(BULK, "cancelled", PERSON),
+        **_into(BULK, "suspended", PERSON_OR_WORKER),
+        **_into(BULK, "done", WORKER),
+        **_into(BULK, "partly_done", WORKER),
+    },
+    "bulk_item": {("pending", to): PERSON_OR_WORKER for to in BULK_ITEM["pending"]},
 }
 """Moves that only these actors may make; every other one follows from what is known, whoever brought it to light."""
 
@@ -268,6 +289,8 @@ MACHINES: dict[str, Moves] = {
     "dead_letter": DEAD_LETTER,
     "circuit": CIRCUIT,
     "handover": HANDOVER,
+    "bulk": BULK,
+    "bulk_item": BULK_ITEM,
 }
 
 RUN_OPEN = tuple(state for state in RUN if state not in ("completed", "failed", "cancelled"))

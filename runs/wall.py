@@ -80,10 +80,13 @@ def _setting_now() -> str:
         return cursor.fetchone()[0] or ""
 
 
-_DUE = (
-    "SELECT app_due_tenants() UNION SELECT app_tenants_with_due_tasks() UNION SELECT app_tenants_to_list() "
-    "UNION SELECT app_tenants_with_due_offers() UNION SELECT app_tenants_with_checks()"
-)
+_DUE = " UNION ".join(
+    f"SELECT {question}()"
+    for question in (
+        "app_due_tenants", "app_tenants_with_due_tasks", "app_tenants_to_list", "app_tenants_with_due_offers",
+        "app_tenants_with_checks", "app_tenants_with_bulk",
+    )
+)  # fmt: skip
 
 
 def due_tenants() -> list[uuid.UUID]:
@@ -113,6 +116,14 @@ def tenant_of_check(check_id: uuid.UUID) -> uuid.UUID | None:
     """The tenant whose connector is to be tried, for a worker that was given an id only."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT app_tenant_of_check(%s)", [check_id])
+        found: uuid.UUID | None = cursor.fetchone()[0]
+    return found
+
+
+def tenant_of_bulk(operation_id: uuid.UUID) -> uuid.UUID | None:
+    """The tenant whose bulk operation this is, for a worker that was given an id only."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT app_tenant_of_bulk(%s)", [operation_id])
         found: uuid.UUID | None = cursor.fetchone()[0]
     return found
 

@@ -20,9 +20,10 @@ from console.filters import QueueView
 from console.looks import Look
 from console.narrowing import EVERYTHING, Narrow
 from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, Tab, Verb
-from console.pages.queue import Group, News, QueuePage, Row
+from console.pages.confirm import Choice
+from console.pages.queue import ChosenBar, Group, News, QueuePage, Row
 from recovery.models import HumanTask
-from recovery.rules import pauses
+from recovery.rules import bulk, pauses
 from recovery.rules.policy import LABELS
 from runs.ids import parse_id
 
@@ -98,6 +99,7 @@ def page(
         tabs=_tabs(address, counts),
         groups=groups,
         live=live,
+        bulk_url=reverse("bulk") + filters.query(tenant=address.tenant),
         filters=_chosen(visit, address),
         flashes=flashes,
         empty=None if groups or unreadable else _empty(visit, address, counts),
@@ -195,7 +197,7 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
         priority=heap.why,
         owner=Person(claimer, you=claimer == visit.person.name) if claimer else None,
         owner_note=f"{heap.claimed} of {heap.count} claimed" if heap.count > 1 else "",
-        verb=_shared_verb(visit, heap, opened),
+        verb=_shared_verb(visit, heap, address),
         open=False,
         undeclared=heap.undeclared,
         claim=_claim_single(visit, heap),
@@ -234,16 +236,30 @@ def _why_no_claim(visit: Visit, tenant_id: uuid.UUID, claimer: str) -> str:
     return f"{claimer} holds this already." if claimer else ""
 
 
-def _shared_verb(visit: Visit, heap: Heap, opened: str) -> Verb | None:
-    """The one action that helps every task of this cause, for somebody whose role includes it."""
+def _shared_verb(visit: Visit, heap: Heap, address: Address) -> Verb | None:
+    """The one action that helps every task of this cause, for somebody whose role includes it; of several in bulk."""
     name = RECOMMENDED.get(heap.cause[2], "")
     if not name or not heap.looks_up or not visit.may(name, heap.cause[0]):
         return None
     several = heap.count > 1
-    url = opened if several else reverse(name, args=[heap.one_id])
-    label = f"Check {heap.count}" if several else LABELS[name]
+    url = _for_all(name, heap, address) if several else reverse(name, args=[heap.one_id])
+    label = f"Check all {heap.count}" if several else LABELS[name]
     method = "link" if several else "get"
     return Verb(name, label, looks.VERB_ICONS[name], url, "Asks the provider; reads only.", method=method)
+
+
+def _for_all(verb: str, heap: Heap, address: Address) -> str:
+    view = "" if address.view.name == "all" else address.view.name
+    narrow = address.narrow.given  # exactly what the list shows, and nothing beside it (U01)
+    return reverse("bulk_new") + filters.query(verb=verb, tenant=address.tenant, view=view, **narrow, cause=heap.key)
+
+
+def _chosen_bar(visit: Visit, address: Address, heap: Heap) -> ChosenBar | None:
+    """What can be done for the tasks of this cause that are ticked; the most useful first."""
+    may = [name for name in bulk.VERBS if visit.may(bulk.ability_of(name), heap.cause[0])]
+    best = RECOMMENDED.get(heap.cause[2], "claim")
+    choices = [Choice(name, LABELS[name]) for name in sorted(may, key=lambda name: name != best)]
+    return ChosenBar(reverse("bulk_new"), address.tenant, choices) if choices else None
 
 
 def _opened(
@@ -261,6 +277,7 @@ def _opened(
             rows=shown,
             more=left or (1 if more else 0),
             more_url=address.to(after=str(found[MAX_ROWS - 1].pk)) if more else "",
+            chosen=_chosen_bar(visit, address, heap),
         ),
         unreadable,
     )
@@ -280,6 +297,7 @@ def row(visit: Visit, task: HumanTask) -> Row:
     owner = _owner(visit, task, names)
     reads, can_look = task.effect == "read", bool(task.can_look)  # type: ignore[attr-defined]
     return Row(
+        task_id=str(task.pk),
         number=words.number(task.number),
         title=words.title(task.run.intent),
         url=reverse("task", args=[task.pk]),

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from console.looks import Look
 from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, Tab, Verb
+from console.pages.confirm import Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,16 @@ class Row:
     undeclared: int = 0
     priority: str = ""
     company: str = ""
+    task_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenBar:
+    """What may be done for the tasks that are ticked: a form that leads to `url` with verb, tenant and their ids."""
+
+    url: str
+    tenant: str
+    verbs: list[Choice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,7 @@ class Group:
     `key` is safe in an id attribute. `toggle_url` opens or closes it without script. `rows` is empty while
     closed; `more` is how many further tasks stand behind `more_url`. `verb` is set only when all members share
     it, otherwise `url` is offered as "Open". `claim` is there for a cause with one free task, for the key alone;
-    `claim_why` says why it is not.
+    `claim_why` says why it is not. `chosen` is there while it is open, for somebody who may do something.
     """
 
     key: str
@@ -71,6 +82,7 @@ class Group:
     undeclared: int = 0
     priority: str = ""
     company: str = ""
+    chosen: ChosenBar | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +165,4 @@ class QueuePage:
     undeclared: int = 0
     saved: SavedBar | None = None
     narrowing: FilterForm | None = None
+    bulk_url: str = ""

@@ -9,7 +9,7 @@ from recovery.models import Comment
 from recovery.panel import Panel
 from recovery.work import offering
 from recovery.work.wishes import CLAIM_MINUTES, Done, Order
-from runs import redact
+from runs import gathering, redact
 from runs.querysets import read_clock
 from runs.record import Actor
 from runs.states import advance
@@ -37,7 +37,6 @@ def extend(seen: Panel, order: Order, actor: Actor) -> Done:
 
 
 def comment(seen: Panel, order: Order, actor: Actor) -> Done:
-    Comment.objects.create(
-        tenant_id=seen.run.tenant_id, task=seen.task, by=order.by, text=redact.clean_text(order.reason)
-    )
+    text = redact.clean_text(order.reason)
+    gathering.insert(Comment(tenant_id=seen.run.tenant_id, task=seen.task, by=order.by, text=text))
     return Done("Noted.")

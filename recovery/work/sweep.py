@@ -16,7 +16,7 @@ from recovery import case as cases
 from recovery import leases, settle
 from recovery.models import Decision, HumanTask
 from recovery.rules.decide import Action as Answer
-from recovery.work import approvals, checks, nudges, orders, outside, together, upkeep
+from recovery.work import approvals, bulk_run, checks, nudges, orders, outside, together, upkeep
 from runs import gathering, record, wall
 from runs.models import Action, Attempt, Run
 from runs.querysets import database_now, read_clock
@@ -176,6 +176,7 @@ STEPS: dict[str, Work] = {
     "nudges": _nudge,
     "outside": lambda tenant_id, ring: outside.due(tenant_id, ring),  # it needs what needs the sweep
     "checks": lambda tenant_id, ring: checks.due(tenant_id, ring),
+    "bulk": lambda tenant_id, ring: bulk_run.due(tenant_id, ring),
     "late": upkeep.mark_late,
     "woken": by_run(upkeep.asleep, upkeep.wake),
     "reminded": by_run(upkeep.unapproved, upkeep.remind),

@@ -21,6 +21,7 @@ class Order:
     to          the id of the colleague a task is handed to; empty for the team
     until       when a snoozed task wakes
     value       what the requester said, as text, told on their behalf
+    listed      one of a frozen list: whatever has moved since, it is overtaken, whichever the verb (U01)
     """
 
     task_id: uuid.UUID
@@ -37,6 +38,7 @@ class Order:
     to: str = ""
     until: datetime | None = None
     value: str = ""
+    listed: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from recovery.models import Decision
 from recovery.rules import assembly, circuit, testimony
 from recovery.rules.decide import Action as Answer
 from recovery.rules.situation import asked_by_hand
-from recovery.work import checks, outside, polling, recounts, sending, verify
+from recovery.tasks import Bell
+from recovery.work import bulk_run, checks, outside, polling, recounts, sending, verify
 from recovery.work.sending import Errand
 from runs import definitions, gathering, record, vault, wall
 from runs.models import Action, Run
@@ -58,12 +59,13 @@ class Ticket:
 def execute(decision_id: uuid.UUID) -> None:
     """Carry out a decision if it still waits; a message that comes twice or late finds nothing to do (F052, F053).
 
-    The same bell rings for a listing and for the test of a connector, which are no decisions.
+    The same bell rings for a listing, the test of a connector and a bulk operation, which are no decisions.
     """
     tenant_id = wall.tenant_of_decision(decision_id)
     if tenant_id is None:
         outside.execute(decision_id)
         checks.execute(decision_id)
+        bulk_run.execute(decision_id, ring=Bell())
         return
     crashpoints.point("C19")
     job = _take(tenant_id, decision_id)

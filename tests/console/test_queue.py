@@ -59,7 +59,7 @@ def test_tasks_of_one_cause_are_one_row_with_its_count_and_its_money(house: Hous
     assert "apply_credit: outcome unknown after dispatch" in html
     assert "<b>3</b> tasks" in html
     assert "3 tasks in 1 cause, 360.00 EUR at risk" in html
-    assert "Check 3" in html
+    assert "Check all 3" in html
 
 
 def test_a_cause_of_one_task_offers_its_recommended_action(house: House, sign_in: SignIn) -> None:

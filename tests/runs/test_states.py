@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from recovery.models import DeadLetter, Decision, Handover, HumanTask
+from recovery.models import BulkItem, BulkOperation, DeadLetter, Decision, Handover, HumanTask
 from runs import states, wall
 from runs.ids import new_id
 from runs.models import Action, Circuit, Run
@@ -80,6 +80,23 @@ def make_handover(case: Case, state: str) -> Handover:
     )  # fmt: skip
 
 
+def make_bulk(case: Case, state: str) -> BulkOperation:
+    person, now = make_person(f"p{new_id().hex[-12:]}"), read_clock()
+    return BulkOperation.objects.create(
+        tenant=case.tenant, verb="claim", words="w", address="?", key=new_id().hex, by=person, state=state,
+        started_by=person, started_at=now, rate=1,
+        ended_at=None if state in STAMPED[BulkOperation] else now,
+    )  # fmt: skip
+
+
+def make_bulk_item(case: Case, state: str) -> BulkItem:
+    return BulkItem.objects.create(
+        tenant=case.tenant, operation=make_bulk(case, "running"), place=1, task=make_task(case, "open"),
+        workflow_id=case.workflow_id, task_version=0, state=state, code="c",
+        ended_at=None if state == "pending" else read_clock(),
+    )  # fmt: skip
+
+
 MAKE: dict[str, Callable[[Case, str], Any]] = {
     "run": make_run,
     "action": make_action,
@@ -88,14 +105,26 @@ MAKE: dict[str, Callable[[Case, str], Any]] = {
     "dead_letter": make_dead_letter,
     "circuit": make_circuit,
     "handover": make_handover,
+    "bulk": make_bulk,
+    "bulk_item": make_bulk_item,
 }
+STAMPED: dict[type[Any], tuple[str, ...]] = {
+    Run: states.RUN_OPEN,
+    BulkOperation: ("created", "running", "suspended"),
+    BulkItem: ("pending",),
+}
+"""Rows that say when they ended, and the states in which they have not."""
+
+
+def stamps(kind: type[Any], to: str) -> dict[str, Any]:
+    if kind not in STAMPED:
+        return {}
+    return {"ended_at": None if to in STAMPED[kind] else database_now()}
 
 
 def database_allows(row: Any, to: str) -> bool:
     """Whether the trigger lets this move pass; the move itself is taken back."""
-    changes: dict[str, Any] = {"state": to}
-    if isinstance(row, Run):
-        changes["ended_at"] = database_now() if to not in states.RUN_OPEN else None
+    changes: dict[str, Any] = {"state": to, **stamps(type(row), to)}
     try:
         with transaction.atomic():
             type(row).objects.filter(pk=row.pk).update(**changes)
@@ -112,10 +141,7 @@ def python_allows(row: Any, machine: str, to: str) -> bool:
     before = row.state
     try:
         with transaction.atomic():
-            changes = {"ended_at": database_now()} if isinstance(row, Run) and to not in states.RUN_OPEN else {}
-            if isinstance(row, Run) and to in states.RUN_OPEN:
-                changes = {"ended_at": None}
-            advance(row, machine=machine, to=to, **changes)
+            advance(row, machine=machine, to=to, **stamps(type(row), to))
             transaction.set_rollback(True)
     except IllegalMove:
         return False

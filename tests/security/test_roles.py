@@ -15,8 +15,8 @@ DESK = {"view", "claim", "comment", "reconcile", "resume", "cancel", "attest", "
 MATRIX = {
     "viewer": {"view"},
     "support": DESK,
-    "oncall": DESK | {"retry", "approve", "replay", "waive", "stop", "circuit"},
-    "admin": DESK | {"retry", "approve", "replay", "waive", "stop", "circuit", "administer", "audit"},
+    "oncall": DESK | {"retry", "approve", "replay", "waive", "stop", "circuit", "bulk"},
+    "admin": DESK | {"retry", "approve", "replay", "waive", "stop", "circuit", "bulk", "administer", "audit"},
     "auditor": {"view", "audit"},
 }
 

@@ -16,6 +16,8 @@ from django.db import DatabaseError, IntegrityError, ProgrammingError, connectio
 from console.embedded.places import APP_ROLE, OWNER_ROLE
 from console.models import Presence, SavedView
 from recovery.models import (
+    BulkItem,
+    BulkOperation,
     CallbackSecret,
     ConnectorCheck,
     DeadLetter,
@@ -119,6 +121,13 @@ def fill_the_rest(agent: Agent, action: Action) -> None:
     Gap.objects.create(
         tenant=tenant, connector="payments", external_id="x", happened_at=now, raw={}, run_id=action.run_id
     )
+    operation = BulkOperation.objects.create(
+        tenant=tenant, verb="claim", words="a test", address="?", key="k" * 32, by=stopper
+    )
+    BulkItem.objects.create(
+        tenant=tenant, operation=operation, place=1, task=HumanTask.objects.latest("id"), task_version=0,
+        workflow_id=action.run.workflow_id,
+    )  # fmt: skip
     IngestRecord.objects.create(tenant=tenant, client=agent.client, record_id="r", run_id=action.run_id)
 
 
@@ -288,7 +297,7 @@ def test_SEC_29_the_questions_from_outside_give_ids_and_nothing_else(north: Case
         found = cursor.fetchall()
     assert {row[1] for row in found} == {"uuid"}
     assert {row[2] for row in found} == {"search_path=public, pg_temp"}
-    assert len(found) == 9
+    assert len(found) == 11
 
 
 # --- the catalogue ------------------------------------------------------------------------------------------

@@ -83,7 +83,17 @@ def test_F097_hostile_text_is_shown_as_text_on_every_page(text: str, house: Hous
 
 
 def pages(house: House, run_ids: list[object], text: str) -> list[str]:
-    client, paths = house.browser("ada"), ["/", "/runs/", "/search/?" + urlencode({"q": text})]
+    client, paths = (
+        house.browser("ada"),
+        [
+            "/",
+            "/runs/",
+            "/settings/workflows/",
+            "/settings/connectors/",
+            "/settings/members/",
+            "/search/?" + urlencode({"q": text}),
+        ],
+    )
     with wall.within(house.nordlicht.pk):
         paths += [f"/tasks/{pk}/" for pk in HumanTask.objects.values_list("pk", flat=True)]
     paths += [f"/runs/{run_id}/{part}" for run_id in run_ids for part in ("", "plan/")]

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from console import filters
 from console.access import Visit
+from console.builders.help import STEPS
 from console.pages.common import Account, Frame, RailItem, TenantChoice
 from recovery import permissions
 
@@ -73,6 +74,9 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
         home_url=queue,
         search_url=reverse("search"),
         search_tenant=slug,
+        help_url=reverse("help"),
+        tour=STEPS if current == "Queue" and visit.person.toured_at is None else [],
+        tour_url=reverse("end_tour"),
     )
 
 

@@ -48,7 +48,10 @@ class PersonManager(BaseUserManager["Person"]):
 
 
 class Person(AbstractBaseUser, PermissionsMixin):
-    """Somebody who signs in. Rights come from grants on tenants (recovery/permissions.py), never from flags here."""
+    """Somebody who signs in. Rights come from grants on tenants (recovery/permissions.py), never from flags here.
+
+    toured_at   when they ended the tour of the queue, which is shown until then.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     email = models.EmailField(unique=True)
@@ -56,6 +59,7 @@ class Person(AbstractBaseUser, PermissionsMixin):
     time_zone = models.CharField(max_length=60, default="UTC")
     is_active = models.BooleanField(default=True)
     date_joined = models.DateTimeField(db_default=database_now())
+    toured_at = models.DateTimeField(null=True, blank=True)
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS = ["name"]

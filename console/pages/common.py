@@ -71,10 +71,20 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the tour: the part of the page (`data-part`) that it stands beside, and what it says."""
+
+    part: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Everything around the page. An empty `search_url` hides the search box, an empty `rehearsal` its banner.
 
-    `search_tenant` is the slug that a search stays in, empty for all of the person's tenants.
+    `search_tenant` is the slug that a search stays in, empty for all of the person's tenants. `tour` is empty for
+    whoever has ended it.
     """
 
     rail: list[RailItem]
@@ -83,6 +93,9 @@ class Frame:
     home_url: str = "/"
     search_url: str = ""
     search_tenant: str = ""
+    help_url: str = ""
+    tour: list[Step] = field(default_factory=list)
+    tour_url: str = ""
     rehearsal: str = ""
 
     @property

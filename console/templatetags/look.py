@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from django import template
 from django.template.context import Context
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -17,6 +18,7 @@ from lucide.templatetags.lucide import lucide
 
 from console.looks import Look
 from console.pages.common import Money, Piece, Sla
+from console.topics import BY_SLUG, rules
 
 register = template.Library()
 
@@ -98,6 +100,20 @@ def pieces(text: Iterable[Piece]) -> SafeString:
     """A text with what was looked for marked in it; each piece is escaped by itself."""
     drawn = (format_html("<mark>{}</mark>" if piece.hit else "{}", piece.text) for piece in text)
     return format_html_join("", "{}", ((piece,) for piece in drawn))
+
+
+@register.inclusion_tag("frame/_about.html")
+def about(slug: str) -> dict[str, object]:
+    """A "?" beside the head of a section, with the short answer and the page of help behind it."""
+    return {"topic": BY_SLUG[slug], "url": reverse("help_topic", args=[slug])}
+
+
+@register.simple_tag
+def rule(name: str) -> SafeString:
+    """The id of a rule, which leads to the rule where it is one of the decision table."""
+    if name not in rules():
+        return format_html('<span class="rule">{}</span>', name)
+    return format_html('<a class="rule" href="{}">{}</a>', reverse("help_rule", args=[name]), name)
 
 
 @register.filter

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from recovery import permissions
 from runs.models import Person
+from runs.querysets import database_now
 from tests.stack import Stack
 from tests.stories.conftest import agent, stack  # noqa: F401  (the running product, as the stories use it)
 
@@ -23,6 +24,7 @@ def people(stack: Stack) -> dict[str, Person]:  # noqa: F811
     made = {}
     for name, role in ROLES.items():
         made[name] = Person.objects.create_user(f"{name}@steadyhand.example", name.capitalize(), PASSWORD)
+        Person.objects.filter(pk=made[name].pk).update(toured_at=database_now())
         permissions.grant_role(made[name], stack.tenant, role)
     return made
 

@@ -169,4 +169,4 @@ def test_the_style_sheets_of_a_page_stay_under_28_kilobytes(last: str) -> None:
 
 
 def test_every_style_sheet_is_one_of_a_page() -> None:
-    assert [path.stem for path in CSS] == ["base", "door", "pages", "parts", "tokens"]
+    assert [path.stem for path in CSS] == ["base", "door", "pages", "parts", "tokens", "tour"]

@@ -30,6 +30,8 @@ CASES = {
     "circuits-empty": ("circuit/list.html", pages.empty_circuits_page, "Circuits"),
     "letters": ("letter/list.html", pages.letters_page, "Dead letters"),
     "letters-empty": ("letter/list.html", pages.empty_letters_page, "Dead letters"),
+    "help": ("help/index.html", pages.help_page, "Help"),
+    "topic": ("help/topic.html", pages.topic_page, "Help"),
     "search": ("search/page.html", pages.search_page, ""),
     "search-empty": ("search/page.html", pages.empty_search_page, ""),
     "workflows": ("settings/workflows.html", pages.workflows_page, "Settings"),

@@ -3,6 +3,7 @@
 from tests.console.pages.circuits import circuits_page, empty_circuits_page
 from tests.console.pages.confirm import confirm_page
 from tests.console.pages.connectors import connectors_page, empty_connectors_page
+from tests.console.pages.help import help_page, topic_page
 from tests.console.pages.letters import empty_letters_page, letters_page
 from tests.console.pages.members import bare_roles_page, members_page, roles_page
 from tests.console.pages.plan import empty_plan_page, plan_page
@@ -41,6 +42,7 @@ __all__ = [
     "empty_views_page",
     "empty_workflows_page",
     "frame",
+    "help_page",
     "letters_page",
     "members_page",
     "plan_page",
@@ -52,6 +54,7 @@ __all__ = [
     "search_page",
     "stops_page",
     "task_page",
+    "topic_page",
     "views_page",
     "workflow_page",
     "workflows_page",

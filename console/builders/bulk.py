@@ -246,7 +246,10 @@ def _moves(visit: Visit, operation: BulkOperation, count: Totals) -> list[Move]:
 def _dry(operation: BulkOperation, count: Totals, kind: str) -> DryRow:
     number = count.kinds[kind]
     url = reverse("bulk_operation", args=[operation.pk]) + filters.query(kind=kind) if kind and number else ""
-    said = count.sentences.get(kind, "") or ("for different reasons" if number else "none")
+    several = (
+        "ready now; each one is checked again when it has its turn" if kind == "will_run" else "for several reasons"
+    )
+    said = count.sentences.get(kind, "") or several
     said = "A worker is at it." if not kind else said
     return DryRow(looks.look("dry_run", kind or "unseen"), number, said if number else "none", url)
 

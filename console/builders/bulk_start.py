@@ -43,7 +43,7 @@ def form(visit: Visit, operation: BulkOperation, kinds: dict[str, int], typed: T
 
 def _blocked(visit: Visit, operation: BulkOperation, kinds: dict[str, int]) -> str:
     if kinds[""]:
-        return "The dry run is not through yet; a worker looks at the rest."
+        return "The dry run is not through yet; a worker looks at the rest. Open this page again then."
     if not kinds["will_run"]:
         return "Nothing of this list would run now."
     abilities = visit.grants.get(operation.tenant_id, frozenset())
@@ -54,7 +54,8 @@ def _left_out(kinds: dict[str, int]) -> str:
     left = sum(kinds.values()) - kinds["will_run"] - kinds[""]
     if not left:
         return "Each one is checked again when it has its turn."
-    return f"The other {left:,} are skipped with their cause. Each one is checked again when it has its turn."
+    skipped = "1 other is skipped with its cause" if left == 1 else f"{left:,} others are skipped with their cause"
+    return f"{skipped}. Each one is checked again when it has its turn."
 
 
 def _selects(operation: BulkOperation, typed: Typed) -> list[Select]:

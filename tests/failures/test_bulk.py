@@ -508,6 +508,18 @@ def test_400_unknown_writes_are_checked_in_one_operation_in_few_transactions(
     assert all(effects(case) == ["apply_credit"] for case in cases[::40])
 
 
+def test_what_the_dry_run_found_not_ready_is_not_tried_whatever_it_has_become_since(
+    agent: Agent, omar: Person, alice: Person
+) -> None:
+    cases = unknown(agent, 2)
+    press("claim", cases[0], alice)
+    operation = started(frozen(cases, omar, "claim"), omar)
+    assert [(item.state, item.code) for item in items(operation)] == [("skipped", "blocked"), ("pending", "")]
+    press("release", cases[0], alice)
+    run_on(operation)
+    assert told(operation) == ["skipped", "done"]
+
+
 def test_items_of_a_batch_share_its_transaction(agent: Agent, omar: Person, caplog: pytest.LogCaptureFixture) -> None:
     operation = started(frozen(unknown(agent, 6), omar), omar)
     with CaptureQueriesContext(connection) as asked:

@@ -55,7 +55,7 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
         RailItem(
             "Unknown writes",
             "circle-question-mark",
-            queue + filters.query(view="unknown", tenant=slug),
+            reverse("unknown") + _only(slug),
             filters.capped(counts["unknown"]),
             "unk",
         ),

@@ -235,6 +235,15 @@ CIRCUIT = _table(
     held_open=Look("bad", "hand", "Held open"),
 )
 
+FINAL = _table(
+    now=Look("ok", "circle-check", "Now"),
+    some=Look("warn", "hourglass", "For some"),
+    later=Look("warn", "hourglass", "Later"),
+    never=Look("bad", "ban", "Never"),
+)
+"""From when a look-up that finds nothing proves that nothing happened."""
+NO_LOOK_UP = Look("idle", "ban", "No look-up")
+
 LETTER = _table(
     recorded=Look("warn", "hand", "Recorded"),
     in_review=Look("warn", "hand", "In review"),

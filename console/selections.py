@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import BooleanField, CharField, F, Func, Q, QuerySet, Value
-from django.db.models.functions import JSONObject
+from django.db.models.functions import Coalesce, JSONObject
 from django.http import Http404, QueryDict
 from django.utils.dateparse import parse_datetime
 
@@ -23,6 +23,8 @@ from runs.states import TASK_OPEN
 
 KNOWS = ("verb", "tenant", "view", "cause", "connector", "since", "until", "task", "from", *NAMES)
 MOST_CAUSES = 2000
+BEGAN = Coalesce("action__uncertain_since", "opened_at")
+"""When a write became unknown; a success that nobody could confirm became doubtful when that was asked."""
 
 
 class Unreadable(Exception):
@@ -114,10 +116,12 @@ class Selection:
             found = filters.open_tasks(visit).filter(pk__among=self.task)
         else:
             found = filters.queue_view(self.view).tasks(visit)
+        if self.since is not None or self.until is not None:
+            found = found.annotate(began=BEGAN)
         if self.since is not None:
-            found = found.filter(action__uncertain_since__gte=self.since)
+            found = found.filter(began__gte=self.since)
         if self.until is not None:
-            found = found.filter(action__uncertain_since__lt=self.until)
+            found = found.filter(began__lt=self.until)
         if self.connector:
             name = JSONObject(tool=F("tool"), connector=Value(self.connector, output_field=CharField()))
             found = found.annotate(through=Through(F("run__workflow__manifest"), name)).filter(through=True)

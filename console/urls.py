@@ -20,6 +20,7 @@ from console.views import (
     search,
     stops,
     tasks,
+    unknown,
     workflows,
 )
 
@@ -83,6 +84,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("help/<slug:slug>/", help.topic, name="help_topic"),
     path("tour/end/", help.end_tour, name="end_tour"),
     path("tour/start/", help.start_tour, name="start_tour"),
+    path("unknown/", unknown.unknown, name="unknown"),
+    path("unknown/news/", unknown.news, name="unknown_news"),
     path("letters/", letters.letters, name="letters"),
     path("stops/", stops.stops, name="stops"),
     path("stops/set/", stops.set_stop, name="set_stop"),

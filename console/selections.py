@@ -117,16 +117,18 @@ class Selection:
         else:
             found = filters.queue_view(self.view).tasks(visit)
         if self.since is not None or self.until is not None:
-            found = found.annotate(began=BEGAN)
-        if self.since is not None:
-            found = found.filter(began__gte=self.since)
-        if self.until is not None:
-            found = found.filter(began__lt=self.until)
+            found = self._between(found)
         if self.connector:
             name = JSONObject(tool=F("tool"), connector=Value(self.connector, output_field=CharField()))
             found = found.annotate(through=Through(F("run__workflow__manifest"), name)).filter(through=True)
         found = found.filter(self.narrow.q())
         return found.filter(_of_cause(self.cause_of(visit))) if self.cause else found
+
+    def _between(self, found: QuerySet[HumanTask]) -> QuerySet[HumanTask]:
+        """Those that became unknown at `since` or later and before `until`."""
+        dated = found.annotate(began=BEGAN)
+        dated = dated.filter(began__gte=self.since) if self.since is not None else dated
+        return dated.filter(began__lt=self.until) if self.until is not None else dated
 
     def cause_of(self, visit: Visit) -> Cause | None:
         """The cause behind the key; None where no open task has it any more."""

@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncMinute
 from django.urls import reverse
 from steadyhand.manifest import Tool
@@ -70,6 +69,8 @@ class Part:
     silent: int
     owners: tuple[str, ...]
     consequence: int
+    moved: int
+    newest: str
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,14 @@ def tasks(visit: Visit) -> QuerySet[HumanTask]:
     return filters.queue_view("unknown").tasks(visit).filter(action__isnull=False)
 
 
-def version(visit: Visit) -> tuple[Any, ...]:
-    """Changes when a task about an unknown write comes, goes or moves."""
-    found = tasks(visit).aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max(as_text("pk")))
-    return found["n"], found["moved"], found["newest"]
+def version(found: Sequence[Part]) -> tuple[int, int, str]:
+    """Changes when a task about an unknown write comes, goes or moves; the last is the id of the newest."""
+    newest = max((part.newest for part in found), default="")
+    return sum(part.count for part in found), sum(part.moved for part in found), newest
 
 
-def page(visit: Visit, address: Address, *, live: Live, flashes: list[Flash]) -> UnknownPage:
-    """Every window, the most consequential first, one of them open."""
-    found = _parts(visit)
+def page(visit: Visit, address: Address, found: Sequence[Part], *, live: Live, flashes: list[Flash]) -> UnknownPage:
+    """Every window of these writes, the most consequential first, one of them open."""
     tools = _Tools(found)
     outages = _outages(found, tools)
     health = _Health(visit)
@@ -123,14 +123,14 @@ def heading(visit: Visit, found: Sequence[Part], *, live: Live) -> UnknownPage:
     )
 
 
-def news(visit: Visit, address: Address, *, live: Live, since: str) -> UnknownPage:
+def news(visit: Visit, address: Address, found: Sequence[Part], *, live: Live, since: str) -> UnknownPage:
     """The title line as it stands now, and how many writes became unknown after the page was drawn."""
     fresh = tasks(visit).filter(pk__gt=since).count() if since else 0
     told = News(f"{words.plural(fresh, 'new write')}, show", address.to()) if fresh else None
-    return replace(heading(visit, _parts(visit), live=live), news=told)
+    return replace(heading(visit, found, live=live), news=told)
 
 
-def _parts(visit: Visit) -> list[Part]:
+def parts(visit: Visit) -> list[Part]:
     """One statement; the newest minutes first."""
     rows = (
         tasks(visit)
@@ -145,12 +145,15 @@ def _parts(visit: Visit) -> list[Part]:
             silent=Count("pk", filter=causes.UNDECLARED),
             owners=ArrayAgg("claimed_by__name", filter=Q(claimed_by__isnull=False), distinct=True, default=[]),
             worst=Max("consequence"),
+            moved=Sum("version"),
+            newest=Max(as_text("pk")),
         )
         .order_by("-minute")[:MOST_BUCKETS]
     )
     return [
         Part(row["tenant_id"], row["run__workflow_id"], row["tool"], row["currency"], row["first"], row["last"],
-             row["n"], row["money"], row["silent"], tuple(row["owners"]), row["worst"])
+             row["n"], row["money"], row["silent"], tuple(row["owners"]), row["worst"],
+             row["moved"], row["newest"])
         for row in rows
     ]  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -9,7 +11,7 @@ from django.views.decorators.http import require_safe
 from console import access, filters, flashes, frame, live
 from console.access import Visit
 from console.builders import unknown as build
-from console.builders.unknown import Address
+from console.builders.unknown import Address, Part
 from console.pages.common import Live
 from runs.ids import parse_id
 
@@ -20,9 +22,10 @@ KNOWS = ("tenant", "open", "after")
 @access.page
 def unknown(request: HttpRequest, visit: Visit) -> HttpResponse:
     """Every write of which nobody knows whether it happened, by connector and outage window."""
-    since = str(build.version(visit)[-1] or "")
+    found = build.parts(visit)
+    since = build.version(found)[-1]
     said = [*filters.unread(request.GET, KNOWS), *flashes.of(request)]
-    page = build.page(visit, _address(request, visit), live=_live(visit, since), flashes=said)
+    page = build.page(visit, _address(request, visit), found, live=_live(visit, found, since), flashes=said)
     return frame.show(request, visit, "unknown/list.html", page, current="Unknown writes")
 
 
@@ -31,13 +34,12 @@ def unknown(request: HttpRequest, visit: Visit) -> HttpResponse:
 def news(request: HttpRequest, visit: Visit) -> HttpResponse:
     """The title line as it stands now, and the bar that announces what came since the page was opened."""
     since = str(parse_id(request.GET.get("since", "")) or "")
-    shown, address = _live(visit, since), _address(request, visit)
-    return live.answer(
-        request,
-        visit,
-        shown.etag,
-        lambda: frame.part(request, visit, "task/_news.html", build.news(visit, address, live=shown, since=since)),
+    found, address = build.parts(visit), _address(request, visit)
+    shown = _live(visit, found, since)
+    draw = lambda: frame.part(  # noqa: E731
+        request, visit, "task/_news.html", build.news(visit, address, found, live=shown, since=since)
     )
+    return live.answer(request, visit, shown.etag, draw)
 
 
 def _address(request: HttpRequest, visit: Visit) -> Address:
@@ -49,7 +51,7 @@ def _address(request: HttpRequest, visit: Visit) -> Address:
     )
 
 
-def _live(visit: Visit, since: str) -> Live:
+def _live(visit: Visit, found: Sequence[Part], since: str) -> Live:
     slug = visit.chosen.slug if visit.chosen else ""
     url = reverse("unknown_news") + filters.query(tenant=slug, since=since)
-    return live.live(url, live.etag_of(visit, "unknown", build.version(visit), since), visit)
+    return live.live(url, live.etag_of(visit, "unknown", build.version(found), since), visit)

@@ -28,6 +28,8 @@ CASES = {
     "plan-empty": ("run/plan.html", pages.empty_plan_page, "Runs"),
     "circuits": ("circuit/list.html", pages.circuits_page, "Circuits"),
     "circuits-empty": ("circuit/list.html", pages.empty_circuits_page, "Circuits"),
+    "unknown": ("unknown/list.html", pages.unknown_page, "Unknown writes"),
+    "unknown-empty": ("unknown/list.html", pages.empty_unknown_page, "Unknown writes"),
     "letters": ("letter/list.html", pages.letters_page, "Dead letters"),
     "letters-empty": ("letter/list.html", pages.empty_letters_page, "Dead letters"),
     "help": ("help/index.html", pages.help_page, "Help"),

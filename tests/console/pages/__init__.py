@@ -13,6 +13,7 @@ from tests.console.pages.search import empty_search_page, search_page
 from tests.console.pages.shared import NOW, frame
 from tests.console.pages.stops import empty_stops_page, stops_page
 from tests.console.pages.task import quiet_task_page, task_page
+from tests.console.pages.unknown import empty_unknown_page, unknown_page
 from tests.console.pages.views import empty_views_page, views_page
 from tests.console.pages.workflows import (
     bare_workflow_page,
@@ -39,6 +40,7 @@ __all__ = [
     "empty_queue_page",
     "empty_search_page",
     "empty_stops_page",
+    "empty_unknown_page",
     "empty_views_page",
     "empty_workflows_page",
     "frame",
@@ -55,6 +57,7 @@ __all__ = [
     "stops_page",
     "task_page",
     "topic_page",
+    "unknown_page",
     "views_page",
     "workflow_page",
     "workflows_page",

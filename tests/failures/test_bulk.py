@@ -186,6 +186,23 @@ def finish_early(agent: Agent) -> Case:
     return case
 
 
+def test_a_worker_goes_on_with_the_dry_run_of_a_long_list_and_it_cannot_be_started_before(
+    agent: Agent, omar: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_sight, "BATCH", 2)
+    monkeypatch.setattr(bulk, "FIRST", 2)
+    operation = frozen(unknown(agent, 5), omar)
+    assert kinds(operation) == ["will_run", "will_run", "", "", ""]
+    with pytest.raises(bulk.Refused, match="The dry run is not through yet"):
+        started(operation, omar)
+    rung: list[uuid.UUID] = []
+    sweep.sweep(ring=rung.append)
+    assert operation.pk in rung
+    worker.execute(operation.pk)
+    assert kinds(operation) == ["will_run"] * 5
+    assert started(operation, omar).state == "running"
+
+
 def test_a_right_that_is_lost_is_not_permitted(agent: Agent, tenant: Tenant, omar: Person) -> None:
     cases = unknown(agent, 1)
     operation = frozen(cases, omar, "retry")

@@ -18,7 +18,7 @@ from console.access import Visit
 from console.pages.common import Flash, Link
 from recovery import offers
 from recovery.letters import ENDED
-from recovery.models import DeadLetter, HumanTask
+from recovery.models import BulkOperation, DeadLetter, HumanTask
 from runs.ids import parse_id
 from runs.models import Action, Circuit, Person, Run, Stop
 from runs.states import RUN_OPEN, TASK_OPEN
@@ -118,6 +118,8 @@ def counts(visit: Visit) -> dict[str, int]:
     counted = {view.name: CappedCount(view.tasks(visit)) for view in QUEUE_VIEWS}
     counted["stops"] = CappedCount(standing_stops(visit))
     counted["circuits"] = CappedCount(Circuit.objects.filter(~Q(state="closed"), tenant_id__in=visit.scope))
+    unended = BulkOperation.objects.filter(tenant_id__in=visit.scope, ended_at__isnull=True)
+    counted["bulk"] = CappedCount(unended)
     counted["dead_letters"] = CappedCount(LetterFilter().rows(visit))
     row: dict[str, Any] = dict(Person.objects.filter(pk=visit.person.pk).values(**counted).get())
     return {name: count or 0 for name, count in row.items()}

@@ -65,6 +65,7 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
         RailItem("Runs", "activity", runs + _only(slug)),
         RailItem("Circuits", "unplug", reverse("circuits") + _only(slug), filters.capped(counts["circuits"]), "bad"),
         RailItem("Stops", "octagon-pause", reverse("stops") + _only(slug), filters.capped(counts["stops"]), "bad"),
+        RailItem("Bulk", "list-checks", reverse("bulk") + _only(slug), filters.capped(counts["bulk"])),
         RailItem("Settings", "settings", reverse("settings_workflows") + _only(slug)),
     ]
     return Frame(
@@ -75,7 +76,7 @@ def build(request: HttpRequest, visit: Visit, current: str, counts: dict[str, in
         search_url=reverse("search"),
         search_tenant=slug,
         help_url=reverse("help"),
-        tour=STEPS if current == "Queue" and visit.person.toured_at is None else [],
+        tour=STEPS if request.path == queue and visit.person.toured_at is None else [],
         tour_url=reverse("end_tour"),
     )
 

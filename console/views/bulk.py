@@ -37,7 +37,7 @@ ITEMS_KNOW = ("state", "kind", "after")
 def operations(request: HttpRequest, visit: Visit) -> HttpResponse:
     """What is under way, running ones first, or what has ended."""
     said = [*filters.unread(request.GET, LIST_KNOWS), *flashes.of(request)]
-    return frame.show(request, visit, "bulk/list.html", build.listed(visit, request.GET, said), current="Queue")
+    return frame.show(request, visit, "bulk/list.html", build.listed(visit, request.GET, said), current="Bulk")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -60,7 +60,7 @@ def _new(
     with access.visiting(request) as visit:
         said = [*filters.unread(request.GET, KNOWS), *flashes.of(request)]
         page = selecting.page(visit, verb, selection, error=error, flashes=said)
-        return access.drawn(frame.show(request, visit, "bulk/new.html", page, current="Queue", status=status))
+        return access.drawn(frame.show(request, visit, "bulk/new.html", page, current="Bulk", status=status))
 
 
 def _freeze(request: HttpRequest, verb: str, selection: Selection) -> HttpResponse:
@@ -100,7 +100,7 @@ def operation(request: HttpRequest, visit: Visit, operation_id: uuid.UUID) -> Ht
     found = _or_404(visit, operation_id)
     said = [*filters.unread(request.GET, ITEMS_KNOW), *flashes.of(request)]
     page = _page(visit, found, _place(request), Typed(), said)
-    return frame.show(request, visit, "bulk/detail.html", page, current="Queue")
+    return frame.show(request, visit, "bulk/detail.html", page, current="Bulk")
 
 
 @require_safe
@@ -201,7 +201,7 @@ def _show(
 ) -> HttpResponse:
     with access.visiting(request) as visit:
         page = _page(visit, _or_404(visit, operation_id), Place(), typed, said)
-        return access.drawn(frame.show(request, visit, "bulk/detail.html", page, current="Queue", status=status))
+        return access.drawn(frame.show(request, visit, "bulk/detail.html", page, current="Bulk", status=status))
 
 
 def _seen(request: HttpRequest, operation_id: uuid.UUID) -> BulkOperation:

@@ -7,6 +7,7 @@
   function show(place, focus) {
     steps[at]?.hidePopover();
     at = place % steps.length;
+    steps[at].querySelector("[data-count]").textContent = `${at + 1} of ${steps.length}`;
     steps[at].showPopover();
     if (focus) steps[at].querySelector("[data-tour-next]").focus();
   }

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from playwright.sync_api import Page, Request, Route, expect
 
-from tests.console.test_look_pages import render
+from tests.console.test_look_pages import CASES, render
 
 pytestmark = pytest.mark.browser
 
@@ -303,3 +303,11 @@ def test_what_no_line_fits_is_searched_for(site: Site, page: Page) -> None:
     expect(page.get_by_role("option")).to_have_count(1)
     with page.expect_request(lambda request: "/search/?q=inv-20931" in request.url):
         page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_axe_finds_nothing_on_any_page(name: str, site: Site, page: Page) -> None:
+    site.addresses["/any/"] = name
+    site.open("/any/")
+    found = Axe().run(page, options={"rules": {"target-size": {"enabled": True}}})
+    assert found.violations_count == 0, found.generate_report()

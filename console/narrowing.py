@@ -53,6 +53,11 @@ class Narrow:
         """The filters that hold, as parameters of an address."""
         return {name: value for name in NAMES if (value := getattr(self, name))}
 
+    @property
+    def of_totals(self) -> bool:
+        """Whether the filters are about columns that the totals of tasks have too (recovery.totals)."""
+        return not (self.above or self.tag)
+
     def q(self) -> Q:
         found = Q(**{column: getattr(self, name) for name, column in WORDS.items() if getattr(self, name)})
         if self.tag:

@@ -14,15 +14,13 @@ from django.utils.dateparse import parse_datetime
 from console import filters
 from console.access import Visit
 from console.builders import causes, words
-from console.builders.causes import CAUSE, Cause, Heap
+from console.builders.causes import CAUSE, Cause
 from console.narrowing import EVERYTHING, NAMES, Narrow
 from recovery.models import BulkItem, HumanTask
 from recovery.rules.bulk import MOST_ITEMS
 from runs.ids import parse_id
-from runs.states import TASK_OPEN
 
 KNOWS = ("verb", "tenant", "view", "cause", "connector", "since", "until", "task", "from", *NAMES)
-MOST_CAUSES = 2000
 BEGAN = Coalesce("action__uncertain_since", "opened_at")
 """When a write became unknown; a success that nobody could confirm became doubtful when that was asked."""
 
@@ -132,9 +130,8 @@ class Selection:
 
     def cause_of(self, visit: Visit) -> Cause | None:
         """The cause behind the key; None where no open task has it any more."""
-        rows = HumanTask.objects.filter(tenant_id__in=visit.scope, state__in=TASK_OPEN).order_by()
-        found = rows.values_list(*CAUSE).distinct()[:MOST_CAUSES]
-        return next((cause for cause in found if Heap(cause).key == self.cause), None)
+        found: Cause | None = filters.open_tasks(visit).filter(heap=self.cause).values_list(*CAUSE).first()
+        return found
 
     def words(self, visit: Visit) -> str:
         """The selection as a sentence without its tenant."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -18,6 +20,39 @@ from runs.states import TASK_OPEN
 MOST_TAGS = 8
 
 
+def _listed(name: str, *fields: str, **which: Any) -> models.Index:
+    """An index of the open tasks that a list of the queue shows, in the order in which it does."""
+    return models.Index(fields=list(fields), name=name, condition=Q(state__in=TASK_OPEN, **which))
+
+
+IN_TURN = ("heap", "-consequence", "due_at", "id")
+AWAKE: dict[str, Any] = {"snoozed_until__isnull": True}
+LISTED = (
+    _listed("task_heap", *IN_TURN, **AWAKE),
+    _listed("task_heap_asleep", *IN_TURN, snoozed_until__isnull=False),
+    _listed("task_heap_late", *IN_TURN, breached_at__isnull=False, **AWAKE),
+    models.Index(
+        fields=list(IN_TURN),
+        name="task_heap_free",
+        condition=Q(state__in=("open", "reopened"), owner__isnull=True, **AWAKE),
+    ),
+    models.Index(fields=list(IN_TURN), name="task_heap_asked", condition=Q(state="awaiting_approval", **AWAKE)),
+    models.Index(
+        fields=list(IN_TURN),
+        name="task_heap_held",
+        condition=Q(state__in=TASK_OPEN) & (Q(claimed_by__isnull=False) | Q(owner__isnull=False)),
+    ),
+    _listed("task_heap_due", "heap", "due_at", **AWAKE),
+    _listed("task_heap_opened", "heap", "opened_at", **AWAKE),
+    models.Index(fields=["claimed_by"], name="task_claimer", condition=Q(state="claimed")),
+    _listed("task_given", "owner", owner__isnull=False),
+    _listed("task_asleep_due", "heap", "due_at", snoozed_until__isnull=False),
+    _listed("task_asleep_opened", "heap", "opened_at", snoozed_until__isnull=False),
+    _listed("task_running", "tenant", "soon_at", breached_at__isnull=True, paused_at__isnull=True),
+    _listed("task_newest", "tenant", "id"),
+)
+
+
 class HumanTask(TenantRow):
     """A question that only a person may answer; one open per run and cause, and never without an owner (I2).
 
@@ -28,6 +63,9 @@ class HumanTask(TenantRow):
     snoozed_until   hidden until then, or until something new is learned after `snoozed_at`.
     tags            short words by which colleagues find it; they bear on nothing. The table holds MOST_TAGS.
     remind_at       when an approval is asked for again; `reminders` counts.
+    heap            names its cause (totals.heap_of). `effect`: of its call, read or write; empty without one.
+    answer          whether anything changed (looks.ANYTHING_CHANGED). `looks_up`: whether a look-up could still tell.
+                    PostgreSQL writes these four (migration 0024), for lists of any length read them.
     """
 
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="tasks", db_constraint=False, db_index=False)
@@ -76,6 +114,10 @@ class HumanTask(TenantRow):
     resolution = models.TextField(blank=True)
     paged_at = models.DateTimeField(null=True, blank=True)
     tags = ArrayField(models.CharField(max_length=24), default=list, db_default=[], blank=True)
+    heap = models.CharField(max_length=12, default="", db_default="", editable=False)
+    effect = models.CharField(max_length=5, default="", db_default="", editable=False)
+    answer = models.CharField(max_length=13, default="no", db_default="no", editable=False)
+    looks_up = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         constraints = [
@@ -139,6 +181,7 @@ class HumanTask(TenantRow):
                 condition=Q(state__in=TASK_OPEN),
             ),
             GinIndex(fields=["tags"], name="task_by_tag", condition=Q(state__in=TASK_OPEN)),
+            *LISTED,
         ]
 
 
@@ -319,6 +362,9 @@ class DeadLetter(TenantRow):
                 condition=~Q(state__in=("recovered", "discarded")),
             ),
             models.Index(fields=["tenant", "run"], name="dead_letter_by_run"),
+            models.Index(
+                fields=["tenant", "id"], name="dead_letter_ended", condition=Q(state__in=("recovered", "discarded"))
+            ),
         ]
 
 

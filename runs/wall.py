@@ -84,7 +84,7 @@ _DUE = " UNION ".join(
     f"SELECT {question}()"
     for question in (
         "app_due_tenants", "app_tenants_with_due_tasks", "app_tenants_to_list", "app_tenants_with_due_offers",
-        "app_tenants_with_checks", "app_tenants_with_bulk",
+        "app_tenants_with_checks", "app_tenants_with_bulk", "app_tenants_to_fold",
     )
 )  # fmt: skip
 

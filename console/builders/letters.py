@@ -22,7 +22,7 @@ PAGE = 50
 
 def page(visit: Visit, asked: LetterFilter, *, counts: dict[str, int], flashes: list[Flash]) -> LettersPage:
     """Newest first; `counts` says how many are open."""
-    found = list(shown(asked.rows(visit))[: PAGE + 1])
+    found = list(shown(asked.first(visit, PAGE + 1)))
     more, rows = len(found) > PAGE, found[:PAGE]
     return LettersPage(
         title="Dead letters",
@@ -36,7 +36,8 @@ def page(visit: Visit, asked: LetterFilter, *, counts: dict[str, int], flashes: 
 
 
 def shown(rows: QuerySet[DeadLetter]) -> QuerySet[DeadLetter]:
-    open_tasks = HumanTask.objects.filter(action=OuterRef("action"), state__in=TASK_OPEN).order_by("-pk")
+    same = {name: OuterRef(name) for name in ("tenant", "run", "action")}
+    open_tasks = HumanTask.objects.filter(**same, state__in=TASK_OPEN).order_by("-pk")
     return rows.select_related("run__workflow", "action", "owner").annotate(
         task_id=Subquery(open_tasks.values("pk")[:1]), task_number=Subquery(open_tasks.values("number")[:1])
     )

@@ -7,19 +7,18 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
-from django.db.models import Count, F, Max, QuerySet, Sum
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from console import filters, forms, looks, places, presence
 from console.access import Visit
 from console.builders import beside, causes, changed, desk, readable, views, words
-from console.builders.causes import CAUSE, Heap, as_text
+from console.builders.causes import Heap, Heaps, Mark
 from console.filters import QueueView
 from console.looks import Look
 from console.narrowing import EVERYTHING, Narrow
-from console.pages.common import Empty, Flash, Link, Live, Money, Person, Sla, Tab, Verb
+from console.pages.common import Empty, Flash, Link, Live, Person, Sla, Tab, Verb
 from console.pages.confirm import Choice
 from console.pages.queue import ChosenBar, Group, News, QueuePage, Row
 from recovery.models import HumanTask
@@ -29,7 +28,7 @@ from runs.ids import parse_id
 
 log = logging.getLogger(__name__)
 
-MAX_GROUPS = 200
+MAX_GROUPS = 25
 MAX_ROWS = 25
 
 _NOTHING_HAPPENED = ("external_outcome_resolved", "credentials_invalid", "credentials_revoked")
@@ -57,18 +56,26 @@ class Address:
     view: QueueView
     tenant: str = ""
     open: str = ""
-    after: str = ""
+    after: Mark | None = None
+    beyond: str = ""
     narrow: Narrow = EVERYTHING
     saved: str = ""
 
     def to(self, **changes: str) -> str:
         view = "" if self.view.name == "all" else self.view.name
         asked = {"view": view, "tenant": self.tenant, **self.narrow.given, "saved": self.saved, "open": self.open}
+        asked["beyond"] = self.beyond
         return reverse("queue") + filters.query(**{**asked, **changes})
 
-    def tasks(self, visit: Visit) -> QuerySet[HumanTask]:
-        """The open tasks of the tab that pass the filters."""
-        return self.view.tasks(visit).filter(self.narrow.q())
+    @property
+    def listed(self) -> QueueView:
+        """The tab with the filters on it."""
+        return self.view if self.narrow == EVERYTHING else self.view.with_filters(self.narrow)
+
+    @property
+    def at_first(self) -> Address:
+        """The same list at its beginning, with no cause open."""
+        return replace(self, open="", after=None, beyond="")
 
     @property
     def place(self) -> str:
@@ -82,20 +89,20 @@ def page(
     *,
     live: Live,
     counts: dict[str, int],
+    found: Heaps,
     flashes: list[Flash],
     origin: str,
 ) -> QueuePage:
-    """The whole queue as `address` says it."""
-    tasks = address.tasks(visit)
-    found = causes.heaps(tasks, MAX_GROUPS + 1)
+    """The whole queue as `address` says it; `found` are the causes of its tab that pass its filters."""
+    tasks = address.listed.tasks(visit)
+    shown = causes.described(visit, address.listed, found, limit=MAX_GROUPS, beyond=address.beyond)
     around = beside.read(visit)
-    groups, unreadable = _groups(visit, address, tasks, found[:MAX_GROUPS], around.deciding)
-    total = sum(heap.count for heap in found)
+    groups, unreadable = _groups(visit, address, tasks, shown.shown, around.deciding)
     return QueuePage(
         title=_page_title(address),
-        summary=_summary(total, len(found)),
-        sums=words.sums(amount for heap in found for amount in heap.amounts),
-        undeclared=sum(heap.undeclared for heap in found),
+        summary=_summary(found),
+        sums=words.sums(found.amounts),
+        undeclared=found.undeclared,
         tabs=_tabs(address, counts),
         groups=groups,
         live=live,
@@ -104,28 +111,26 @@ def page(
         flashes=flashes,
         empty=None if groups or unreadable else _empty(visit, address, counts),
         unreadable=unreadable,
-        saved=views.bar(visit, address.place, address.saved, around.views, origin + address.to(open="", saved="")),
-        narrowing=views.form(address.narrow, address.view.name, address.tenant, found),
+        saved=views.bar(visit, address.place, address.saved, around.views, origin + address.at_first.to(saved="")),
+        narrowing=views.form(address.narrow, address.view.name, address.tenant, found.every),
+        next_url=address.to(open="", beyond=shown.shown[-1].key) if shown.more else "",
     )
 
 
-def _summary(total: int, different: int) -> str:
-    if not total:
+def _summary(found: Heaps) -> str:
+    if not found.every:
         return "no tasks"
-    more = f"{words.plural(total, 'task')} in {words.plural(different, 'cause')}"
-    return f"the first {MAX_GROUPS} causes, {words.plural(total, 'task')}" if different > MAX_GROUPS else more
+    said = f"{words.plural(found.count, 'task')} in {words.plural(len(found.every), 'cause')}"
+    return said if found.whole else f"the first {said}"
 
 
-def heading(visit: Visit, address: Address, *, live: Live, news: News | None) -> QueuePage:
+def heading(visit: Visit, address: Address, found: Heaps, *, live: Live, news: News | None) -> QueuePage:
     """Only what the polled title line shows."""
-    tasks = address.tasks(visit)
-    different = tasks.values(*CAUSE).distinct()
-    sums, silent = at_risk(tasks)
     return QueuePage(
         title=_page_title(address),
-        summary=_summary(tasks.count(), different.count()),
-        sums=sums,
-        undeclared=silent,
+        summary=_summary(found),
+        sums=words.sums(found.amounts),
+        undeclared=found.undeclared,
         tabs=[],
         groups=[],
         live=live,
@@ -142,9 +147,9 @@ def news(visit: Visit, address: Address, since: str) -> News | None:
     mark = parse_id(since)
     if mark is None:
         return None
-    fresh = address.tasks(visit).filter(pk__gt=mark)
-    tasks = fresh.count()
-    return News(f"{words.plural(tasks, 'new task')}, show", address.to()) if tasks else None
+    tasks = filters.fresh(visit, address.listed, mark)
+    said = f"{filters.capped(tasks)} new tasks" if tasks > filters.CAP else words.plural(tasks, "new task")
+    return News(f"{said}, show", address.at_first.to()) if tasks else None
 
 
 def _groups(
@@ -177,7 +182,7 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
     answer = changed.worst(list(heap.changed))
     opened = address.to(open=heap.key)
     single = reverse("task", args=[heap.one_id]) if heap.count == 1 else opened
-    claimer = min(heap.claimers, default="")
+    claimer = heap.claimer
     return Group(
         key=heap.key,
         title=causes.title_of(reason, tool),
@@ -190,10 +195,10 @@ def group(visit: Visit, address: Address, heap: Heap) -> Group:
         changed=looks.ANYTHING_CHANGED[answer],
         retry=retry_look(answer, reason, tool, reads=heap.reads, looks_up=heap.looks_up),
         count=heap.count,
-        at_risk=words.sums(heap.amounts),
+        at_risk=words.sums((money, currency) for currency, money in heap.amounts.items()),
         first_seen_at=heap.first,
         last_seen_at=heap.last,
-        sla=Sla(heap.first, heap.due, pause=pauses.WORDS.get(heap.pause, "")),
+        sla=Sla(heap.first, heap.due, pause=pauses.WORDS.get(heap.pause if not heap.sums["running"] else "", "")),
         priority=heap.why,
         owner=Person(claimer, you=claimer == visit.person.name) if claimer else None,
         owner_note=f"{heap.claimed} of {heap.count} claimed" if heap.count > 1 else "",
@@ -276,7 +281,7 @@ def _opened(
             open=True,
             rows=shown,
             more=left or (1 if more else 0),
-            more_url=address.to(after=str(found[MAX_ROWS - 1].pk)) if more else "",
+            more_url=address.to(after=Mark.of(found[MAX_ROWS - 1]).text) if more else "",
             chosen=_chosen_bar(visit, address, heap),
         ),
         unreadable,
@@ -291,18 +296,17 @@ def _member(visit: Visit, group: Group, task: HumanTask) -> Row:
 
 def row(visit: Visit, task: HumanTask) -> Row:
     """One task of an open cause."""
-    answer: str = task.answer  # type: ignore[attr-defined]
+    answer = task.answer
     here = presence.read(task.company)  # type: ignore[attr-defined]
     names = [one.name for one in here if one.deciding]
     owner = _owner(visit, task, names)
-    reads, can_look = task.effect == "read", bool(task.can_look)  # type: ignore[attr-defined]
     return Row(
         task_id=str(task.pk),
         number=words.number(task.number),
         title=words.title(task.run.intent),
         url=reverse("task", args=[task.pk]),
         changed=looks.ANYTHING_CHANGED[answer],
-        retry=retry_look(answer, task.reason_code, task.tool, reads=reads, looks_up=can_look),
+        retry=retry_look(answer, task.reason_code, task.tool, reads=task.effect == "read", looks_up=task.looks_up),
         at_risk=words.sums([(task.value_minor, task.currency)]),
         last_seen_at=task.opened_at,
         sla=Sla(task.opened_at, task.due_at, pause=pauses.WORDS.get(task.pause, "")),
@@ -314,7 +318,7 @@ def row(visit: Visit, task: HumanTask) -> Row:
         claim_why=_why_no_claim(
             visit, task.tenant_id, task.claimed_by.name if task.state == "claimed" and task.claimed_by else ""
         ),
-        undeclared=int(task.effect == "write" and not (task.value_minor is not None and task.currency)),  # type: ignore[attr-defined]
+        undeclared=int(task.effect == "write" and not (task.value_minor is not None and task.currency)),
     )
 
 
@@ -359,7 +363,7 @@ def _tabs(address: Address, counts: dict[str, int]) -> list[Tab]:
 
 
 def _chosen(visit: Visit, address: Address) -> list[Link]:
-    at = replace(address, open="")
+    at = address.at_first
     told = [Link(f"Tenant: {visit.chosen.name}", at.to(tenant=""))] if visit.chosen else []
     return told + [Link(text, at.to(**dict.fromkeys(names, ""))) for text, names in address.narrow.tokens()]
 
@@ -384,18 +388,3 @@ def _empty(visit: Visit, address: Address, counts: dict[str, int]) -> Empty:
     others = words.plural(counts["all"], "open task")
     return Empty(f"{_NOTHING[address.view.name]}.", f"{others} without this filter. {checked}",
                  Link("Show all", all_url))  # fmt: skip
-
-
-def at_risk(tasks: QuerySet[HumanTask]) -> tuple[list[Money], int]:
-    """The money in these tasks, one sum per currency, and how many writes have no declared amount."""
-    silent = Count("pk", filter=causes.UNDECLARED)
-    rows = tasks.values("currency").annotate(total=Sum("value_minor"), silent=silent)
-    found = list(rows.values_list("total", "currency", "silent"))
-    return words.sums((total, currency) for total, currency, _ in found), sum(count for _, _, count in found)
-
-
-def version(visit: Visit, address: Address) -> tuple[Any, ...]:
-    """What the title line and the bar are drawn from, as few numbers: it changes when a task comes, goes or moves."""
-    tasks = address.tasks(visit)
-    found = tasks.aggregate(n=Count("pk"), moved=Sum(F("version")), newest=Max(as_text("pk")))
-    return found["n"], found["moved"], found["newest"]

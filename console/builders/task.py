@@ -28,8 +28,7 @@ from console.builders import (
     worlds,
 )
 from console.builders import record as records
-from console.builders.causes import CAUSE, Heap
-from console.builders.changed import of_task
+from console.builders.causes import Heap
 from console.builders.operation import of as operation_of
 from console.builders.record import Record
 from console.live import minutes_since
@@ -54,7 +53,6 @@ class Seen:
     panel: Panel
     record: Record
     action: Action | None
-    answer: str
     company: list[Here]
 
     @property
@@ -65,7 +63,7 @@ class Seen:
 def find(visit: Visit, task_id: uuid.UUID) -> HumanTask | None:
     """The task, if it exists for this person."""
     rows = HumanTask.objects.filter(pk=task_id, tenant_id__in=list(visit.tenants)).annotate(
-        answer=of_task(), company=presence.of_task(visit.person, visit.now)
+        company=presence.of_task(visit.person, visit.now)
     )
     return rows.select_related("run__workflow", "run__client", "action", "claimed_by", "owner").first()
 
@@ -74,9 +72,8 @@ def see(visit: Visit, task: HumanTask) -> Seen:
     """Everything about a task that a page or a sheet may say."""
     record = records.read(task.run)
     action = next((one for one in record.actions if one.pk == task.action_id), None)
-    answer: str = task.answer  # type: ignore[attr-defined]
     company = presence.read(task.company)  # type: ignore[attr-defined]
-    return Seen(panel.read(task, visit.person), record, action, answer, company)
+    return Seen(panel.read(task, visit.person), record, action, company)
 
 
 def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskPage:
@@ -93,7 +90,7 @@ def page(visit: Visit, seen: Seen, *, live: Live, flashes: list[Flash]) -> TaskP
         crumbs=_crumbs(task),
         position=place.words,
         run_url=reverse("run", args=[run.pk]),
-        answers=answers.three(seen.panel, record, seen.action, seen.answer),
+        answers=answers.three(seen.panel, record, seen.action, seen.task.answer),
         recommended=recommended,
         recommended_sentence=_recommendation(seen.panel, recommended),
         verbs=buttons,
@@ -200,8 +197,8 @@ class Place:
 def _place(visit: Visit, task: HumanTask) -> Place:
     if task.state not in TASK_OPEN:
         return Place()
-    same = {name: getattr(task, name) for name in CAUSE}
-    rows = HumanTask.objects.filter(state__in=TASK_OPEN, **same).order_by("-consequence", "due_at", "pk")
+    same = HumanTask.objects.filter(heap=task.heap, state__in=TASK_OPEN, snoozed_until__isnull=True)
+    rows = same.order_by(*causes.IN_TURN)
     ids = list(rows.values_list("pk", flat=True)[:MOST_NEIGHBOURS])
     if task.pk not in ids:
         return Place()

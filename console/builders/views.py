@@ -64,7 +64,7 @@ def form(narrow: Narrow, view: str, tenant: str, found: Sequence[Heap]) -> Filte
         "reason": [cause[2] for cause in causes],
         "tool": [cause[3] for cause in causes],
         "priority": narrowing.PRIORITIES,
-        "currency": [currency for heap in found for _, currency in heap.amounts],
+        "currency": [currency for heap in found for currency in heap.amounts],
     }
     fields = [
         FilterField(name, label, getattr(narrow, name), _offers(offered.get(name, ())), hint)

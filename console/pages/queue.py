@@ -145,7 +145,8 @@ class FilterForm:
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """Context name `page` of task/list.html. `summary` is "37 tasks in 7 causes"; `sums` the money by currency.
+    """Context name `page` of task/list.html. `summary` is "37 tasks in 7 causes"; `sums` the money by currency;
+    `next_url` leads to the causes that come after these.
 
     `unreadable` lists ids of records that could not be read; each is shown as a row of its own.
     """
@@ -166,3 +167,4 @@ class QueuePage:
     saved: SavedBar | None = None
     narrowing: FilterForm | None = None
     bulk_url: str = ""
+    next_url: str = ""

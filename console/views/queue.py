@@ -8,7 +8,9 @@ from django.views.decorators.http import require_safe
 
 from console import access, filters, flashes, frame, live
 from console.access import Visit
+from console.builders import causes
 from console.builders import queue as build
+from console.builders.causes import Heaps, Mark
 from console.builders.queue import Address
 from console.narrowing import NAMES, Narrow
 from runs.ids import parse_id
@@ -19,13 +21,14 @@ from runs.ids import parse_id
 def queue(request: HttpRequest, visit: Visit) -> HttpResponse:
     """Causes, one of them open."""
     address = read(request, visit)
-    counts, version = filters.counts(visit), build.version(visit, address)
-    since = str(version[-1] or "")
+    counts, found = filters.counts(visit), causes.counted(visit, address.listed)
+    since = counts.newest
     page = build.page(
         visit,
         address,
-        live=live.live(_news_url(address, since), etag(visit, version, since), visit),
+        live=live.live(_news_url(address, since), etag(visit, found, since, since), visit),
         counts=counts,
+        found=found,
         flashes=[
             *filters.stops_notice(visit, counts["stops"]),
             *filters.unread(request.GET, (*filters.QUEUE_KNOWS, *NAMES)),
@@ -43,15 +46,16 @@ def queue(request: HttpRequest, visit: Visit) -> HttpResponse:
 def news(request: HttpRequest, visit: Visit) -> HttpResponse:
     """The title line as it stands now, and the bar that announces what came since the page was opened."""
     address, since = read(request, visit), request.GET.get("since", "")
-    version = build.version(visit, address)
-    tag = etag(visit, version, since)
-    return live.answer(request, visit, tag, lambda: _news(request, visit, address, since, tag))
+    found = causes.counted(visit, address.listed)
+    tag = etag(visit, found, filters.newest(visit), since)
+    return live.answer(request, visit, tag, lambda: _news(request, visit, address, found, since, tag))
 
 
-def _news(request: HttpRequest, visit: Visit, address: Address, since: str, tag: str) -> HttpResponse:
+def _news(request: HttpRequest, visit: Visit, address: Address, found: Heaps, since: str, tag: str) -> HttpResponse:
     page = build.heading(
         visit,
         address,
+        found,
         live=live.live(_news_url(address, since), tag, visit),
         news=build.news(visit, address, since),
     )
@@ -64,14 +68,15 @@ def read(request: HttpRequest, visit: Visit) -> Address:
         view=filters.queue_view(asked.get("view", "")),
         tenant=visit.chosen.slug if visit.chosen else "",
         open=asked.get("open", "")[:12],
-        after=str(parse_id(asked.get("after", "")) or ""),
+        after=Mark.read(asked.get("after", "")),
+        beyond=asked.get("beyond", "")[:12].replace("\0", ""),
         narrow=Narrow.read(asked),
         saved=str(parse_id(asked.get("saved", "")) or ""),
     )
 
 
-def etag(visit: Visit, version: tuple[object, ...], since: str) -> str:
-    return live.etag_of(visit, "queue", version, since)
+def etag(visit: Visit, found: Heaps, newest: str, since: str) -> str:
+    return live.etag_of(visit, "queue", found.stamp, newest, since)
 
 
 def _news_url(address: Address, since: str) -> str:

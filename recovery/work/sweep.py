@@ -182,5 +182,6 @@ STEPS: dict[str, Work] = {
     "reminded": by_run(upkeep.unapproved, upkeep.remind),
     "offers": by_run(upkeep.unanswered, upkeep.expire_offers),
     "left": by_run(upkeep.left_behind, upkeep.take_back),
+    "totals": lambda tenant_id, ring: upkeep.fold_totals(tenant_id),
 }
 """What a pass does for each tenant, in this order. What these look for, `wall.due_tenants()` has to know of."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from django.db.models import Q
 from django.db.models.expressions import Combinable
 
+from recovery import totals
 from recovery.models import Handover, HumanTask
 from recovery.work import handing, nudges, offering, overdue, snoozing, together
 from runs import wall
@@ -54,6 +55,12 @@ def unanswered() -> Iterable[uuid.UUID]:
 
 def expire_offers(run: Run, ring: nudges.Ring) -> int:
     return offering.expire(run)
+
+
+def fold_totals(tenant_id: uuid.UUID) -> int:
+    """Put the differences in the totals of the queue together, once enough of them wait."""
+    with wall.within(tenant_id, by="timer"):
+        return totals.fold()
 
 
 def _runs(*which: Q | Combinable) -> Iterable[uuid.UUID]:

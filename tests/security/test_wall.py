@@ -298,7 +298,7 @@ def test_SEC_29_the_questions_from_outside_give_ids_and_nothing_else(north: Case
     assert {row[1] for row in found} == {"uuid"}
     # How one of them is planned is no path to anywhere.
     assert {row[2].removesuffix(",enable_seqscan=off") for row in found} == {"search_path=public, pg_temp"}
-    assert len(found) == 12, found
+    assert len(found) == 13, found
 
 
 # --- the catalogue ------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import CharField, Q, QuerySet, Sum
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Cast, Coalesce
 
 from console.access import Visit
 from console.filters import QueueView
@@ -34,6 +34,8 @@ IN_TURN = ("-consequence", "due_at", "pk")
 HELD_STATES = ("claimed", "awaiting_approval")
 HELD = Q(state__in=HELD_STATES)
 """Tasks in somebody's hands, also while a second person is asked."""
+UNDECLARED = Q(effect="write") & (Q(value_minor__isnull=True) | Q(currency=""))
+"""Tasks about a write of which nobody said how much it moves: an amount without a currency says it as little."""
 HAS_IT = Coalesce("claimed_by__name", "owner__name")
 """Who holds a task, else whom it was given to."""
 GIVEN = Q(claimed_by__isnull=False) | Q(owner__isnull=False)
@@ -310,3 +312,8 @@ def members(tasks: QuerySet[HumanTask], heap: Heap, *, limit: int, after: Mark |
         rows = rows.filter(pk__in=ids[0].union(ids[1], all=True))
     rows = rows.select_related("run", "claimed_by", "owner")
     return list(rows.order_by(*IN_TURN)[:limit])
+
+
+def as_text(field: str) -> Cast:
+    """Ids have no smallest or greatest before PostgreSQL 18; as text they sort the same."""
+    return Cast(field, CharField())

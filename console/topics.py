@@ -110,6 +110,18 @@ TOPICS = (
         ["effects"],
     ),
     Topic(
+        "bulk",
+        "Bulk and its canary",
+        "The canary is a first few tasks: an outcome that was not expected among them suspends the whole operation.",
+        [
+            "The list is frozen before anything is done, and each task is judged again when its turn comes: what has "
+            "changed since, or is no longer permitted, is skipped and says why.",
+            "Stopping undoes nothing. Every task is done, skipped, failed or pending; together they are always the "
+            "number that was frozen.",
+        ],
+        ["rules", "retry-safe"],
+    ),
+    Topic(
         "dead-letter",
         "Dead letters",
         "A call that used all its tries is kept here with everything that is known, and waits for a person.",

@@ -57,7 +57,7 @@ def test_a_task_explains_its_words_and_its_rules_beside_them(house: House, sign_
     assert all(address == word and word in rules() for address, word in named)
 
 
-@pytest.mark.parametrize("path", ["/letters/", "/circuits/", "/stops/"])
+@pytest.mark.parametrize("path", ["/letters/", "/circuits/", "/stops/", "/bulk/"])
 def test_a_list_explains_what_it_lists(path: str, house: House, sign_in: SignIn) -> None:
     assert '<details class="about">' in sign_in("alice").get(path).content.decode()
 

@@ -24,7 +24,7 @@ def reconcile(question: Question) -> Finding:
     if question.look is None:
         return failed("The manifest declares no look-up for this tool.")
     try:
-        document, more = document_of(fetch(question, question.look))
+        document, more = _answer(question, question.look)
     except guard.Forbidden as refused:
         return failed(str(refused))
     except httpx.TimeoutException:
@@ -65,6 +65,11 @@ def json_of(body: bytes) -> Any:
     if document is MISSING:
         raise Unusable("The look-up's answer is not JSON.")
     return document
+
+
+def _answer(question: Question, look: Look) -> tuple[Any, bool]:
+    """The answer, and whether its headers name a next page."""
+    return document_of(fetch(question, look))
 
 
 def fetch(question: Question, look: Look) -> line.Reply:

@@ -105,7 +105,7 @@ def theatre() -> Iterator[Patches]:
         _quiet(patches)
         patches.attribute(intake, "_quickly", lambda *a, **k: None)
         patches.attribute(reports, "quickly", lambda *a, **k: None)
-        patches.attribute(http, "_fetch", lambda question, look: stage().outside.fetch(question, look))
+        patches.attribute(http, "_answer", lambda question, look: stage().outside.fetch(question, look))
         patches.attribute(sending, "transmit", lambda outgoing: stage().outside.transmit(outgoing))
         patches.everywhere(tasks.ring, lambda decision_id: stage().broker.ring(decision_id))
         patches.attribute(permissions, "grants", _grants)

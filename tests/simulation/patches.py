@@ -17,7 +17,9 @@ class Patches:
         self._undo: list[Callable[[], None]] = []
 
     def attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a module or class."""
+        """Set an attribute of a module or class that has it; what was renamed would go on unseen."""
+        if not hasattr(owner, name):
+            raise AttributeError(f"{owner!r} has no {name} that could be stood in for")
         held = vars(owner)
         before = held.get(name, _ABSENT)
         setattr(owner, name, value)

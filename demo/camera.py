@@ -140,6 +140,8 @@ def _sign_in(page: Page, demo: Demo) -> None:
     page.get_by_label("Password", exact=True).fill(demo.password)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_selector("#heading")
+    page.get_by_role("button", name="End the tour").first.click()
+    page.wait_for_selector("#heading")
 
 
 def _reach(picture: Picture, page: Page, stranger: Page) -> Page:

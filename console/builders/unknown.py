@@ -256,8 +256,10 @@ def _final(now: datetime, tools: _Tools, parts: Sequence[Part]) -> Look:
         return looks.FINAL["now"].saying("Now, for all")
     if min(firsts) <= now:
         return looks.FINAL["some"].saying(f"For some; for all from {words.moment(max(lasts), now)}")
+    if min(firsts) == max(lasts):
+        return looks.FINAL["later"].saying(f"From {words.moment(max(lasts), now)}")
     return looks.FINAL["later"].saying(
-        f"From {words.moment(min(firsts), now)}, for all from {words.clock(max(lasts))}"
+        f"From {words.moment(min(firsts), now)}, for all from {words.moment(max(lasts), now)}"
     )
 
 

@@ -18,7 +18,7 @@ def address(pattern: URLPattern) -> str:
     text = str(pattern.pattern)
     for name, converter in pattern.pattern.converters.items():
         kind = type(converter).__name__.removesuffix("Converter").lower()
-        text = text.replace(f"<{'uuid' if kind == 'uuid' else 'str'}:{name}>", PROOF)
+        text = text.replace(f"<{kind.removeprefix('string') or 'str'}:{name}>", PROOF)
     return f"/{text}"
 
 

@@ -71,7 +71,7 @@ def test_writes_that_began_together_are_one_row_with_their_count_and_money(
 def test_a_row_says_from_when_finding_nothing_would_prove_something(outages: list[Case], sign_in: SignIn) -> None:
     large, small = windows_of(text(sign_in("omar"), "/unknown/"))
     assert "Now, for all" in large
-    assert re.search(r"From [\d:]{8} UTC, for all from [\d:]{8} UTC", small)
+    assert re.search(r"From (\d{4}-\d\d-\d\d )?[\d:]{8} UTC", small)
 
 
 def test_one_button_is_filled_and_it_is_the_most_urgent_rows(outages: list[Case], sign_in: SignIn) -> None:

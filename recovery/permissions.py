@@ -40,6 +40,7 @@ WORDS: dict[str, str] = {
     "compensate": "ask for undos; a second person may have to agree",
     "top_up": "top up a budget",
     "stop_run": "stop a single run",
+    "bulk": "use a verb on more than 50 tasks at once",
     "retry": "retry the same call where that is safe",
     "approve": "approve, reject and confirm what others asked for",
     "replay": "replay or discard a dead letter",

@@ -36,7 +36,7 @@ def test_what_no_call_admits_did_change_something(
     assert "Yes, outside The other system lists it; no call on record made it." in page
     assert "Nothing to tell yet" in page
     assert "under review" not in page, "nobody asked for it, so nobody was told anything"
-    facts = page[page.index("Evidence Strongest first") :]
+    facts = page[page.index("Strongest first") :]
     assert "cr_9, currency EUR, amount_minor 12000; first listed" in facts, "the effect is shown and not only told of"
     assert f"{books.NAME} listing" in facts
     assert "Close the question" in page

@@ -8,6 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 from django.db.models import Field, Model
 from django.db.models.expressions import DatabaseDefault
@@ -113,6 +114,8 @@ def _field(model: type[Model], name: str) -> Field[Any, Any]:
 def _type(field: Field[Any, Any]) -> str:
     """As what a value leaves the document; text for all that PostgreSQL takes into its column from text."""
     target = field.target_field if isinstance(field, models.ForeignKey) else field
+    if isinstance(target, ArrayField):
+        return str(target.db_type(connection))
     return next((name for kind, name in _TYPES if isinstance(target, kind)), "text")
 
 

@@ -30,12 +30,12 @@ class Unreadable(Exception):
 
 
 class Through(Func):
-    """Whether a manifest has a tool call, or its look-up, go through a connector."""
+    """Whether a tool's look-ups go through a connector or, where it has none, its calls do."""
 
     function = "jsonb_path_exists"
     arg_joiner = (
         ", '$.tools[*] ? (@.name == $tool && (@.reconcile.connector == $connector "
-        "|| @.send.connector == $connector))'::jsonpath, "
+        "|| (!exists(@.reconcile.connector) && @.send.connector == $connector)))'::jsonpath, "
     )
     output_field = BooleanField()
 

@@ -163,9 +163,17 @@ class _Tools:
 
     def __init__(self, found: Sequence[Part]) -> None:
         wanted = {part.workflow_id for part in found}
-        rows = Workflow.objects.filter(pk__in=wanted).select_related("tenant")
+        rows = list(Workflow.objects.filter(pk__in=wanted).select_related("tenant"))
         self._definitions: dict[uuid.UUID, Definition] = {
             workflow.pk: definitions.of_workflow(workflow, workflow.tenant) for workflow in rows
+        }
+        registered = {workflow.pk: workflow.created_at for workflow in rows}
+        standing = Demotion.objects.filter(tenant_id__in={part.tenant_id for part in found}, lifted_at__isnull=True)
+        self._demoted = {
+            (one.tenant_id, workflow_id, one.connector)
+            for one in standing
+            for workflow_id, created_at in registered.items()
+            if one.since >= created_at
         }
 
     def tool(self, part: Part) -> Tool | None:
@@ -182,9 +190,16 @@ class _Tools:
         connector = self._definitions[part.workflow_id].connector(tool) if tool else None
         return connector.kind if connector else ""
 
+    def is_demoted(self, part: Part) -> bool:
+        """Whether a bound of this part's connector was not kept, as this version declares it (F028)."""
+        return (part.tenant_id, part.workflow_id, self.source(part).name) in self._demoted
+
     def final_at(self, part: Part, began: datetime) -> datetime | None:
+        """From when a look that finds nothing proves something; None where it never does."""
         tool = self.tool(part)
-        return bounds.final_from(tool, began) if tool else None
+        if tool is None or self.is_demoted(part):
+            return None
+        return bounds.final_from(tool, began)
 
 
 def _outages(found: Sequence[Part], tools: _Tools) -> list[tuple[Source, Window[Part]]]:
@@ -212,7 +227,7 @@ def _row(
     visit: Visit, address: Address, tools: _Tools, health: _Health, source: Source, window: Window[Part]
 ) -> WindowRow:
     key, parts = _key(source, window), window.rows
-    look, said = health.of(source)
+    look, said = health.of(source, demoted=any(tools.is_demoted(part) for part in parts))
     opened = address.open == key
     verb, hint = _next(visit, tools, source, window)
     return WindowRow(
@@ -247,10 +262,9 @@ def _final(now: datetime, tools: _Tools, parts: Sequence[Part]) -> Look:
     """From when finding nothing proves that nothing happened, for the first and for the last of them."""
     ends = [(tools.final_at(part, part.first), tools.final_at(part, part.last)) for part in parts]
     if any(first is None for first, _ in ends):
-        never = all(first is None for first, _ in ends)
-        return looks.FINAL["never"].saying(
-            "Never: no bound declared" if never else "For some never: no bound declared"
-        )
+        never = "Never" if all(first is None for first, _ in ends) else "For some never"
+        kept = not any(tools.is_demoted(part) for part in parts)
+        return looks.FINAL["never"].saying(f"{never}: {'no bound declared' if kept else 'a bound was not kept'}")
     firsts, lasts = [first for first, _ in ends if first], [last for _, last in ends if last]
     if max(lasts) <= now:
         return looks.FINAL["now"].saying("Now, for all")
@@ -359,23 +373,21 @@ def _write(visit: Visit, tools: _Tools, parts: dict[tuple[uuid.UUID, str], Part]
 
 
 class _Health:
-    """What is known about the connectors of the tenants in view: their circuits, and bounds that were not kept."""
+    """What is known about the connectors of the tenants in view."""
 
     def __init__(self, visit: Visit) -> None:
         names = Circuit.objects.filter(tenant_id__in=visit.scope, name__startswith="connector:").exclude(
             state="closed"
         )
         self._circuits = {(one.tenant_id, _connector(one.name)): one for one in names}
-        demoted = Demotion.objects.filter(tenant_id__in=visit.scope, lifted_at__isnull=True)
-        self._demoted = set(demoted.values_list("tenant_id", "connector"))
 
-    def of(self, source: Source) -> tuple[Look, str]:
+    def of(self, source: Source, *, demoted: bool) -> tuple[Look, str]:
         if not source.name:
             return looks.NO_LOOK_UP, "no look-up is declared"
         circuit = self._circuits.get((source.tenant_id, source.name))
         look = looks.look("circuit", circuit.state if circuit else "closed")
         look = look.saying(f"Circuit {look.word.lower()}")
-        if (source.tenant_id, source.name) in self._demoted:
+        if demoted:
             return look, "a declared bound was not kept: finding nothing proves nothing"
         return look, circuit.reason[:120] if circuit else ""
 

@@ -12,8 +12,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from console.builders import unknown as build
+from recovery.models import Demotion
 from recovery.work import holds, looks
 from runs import wall
+from runs.querysets import read_clock
 from tests import factories
 from tests.console.conftest import House
 from tests.console.desk import said
@@ -130,6 +132,30 @@ def test_a_connector_in_trouble_is_seen_beside_its_writes(outages: list[Case], s
     row = windows_of(text(sign_in("omar"), "/unknown/"))[0]
     assert "Circuit held open" in row
     assert "They asked for a rest." in row
+
+
+def test_F028_under_a_bound_that_was_not_kept_no_look_up_is_called_final(
+    outages: list[Case], sign_in: SignIn, house: House
+) -> None:
+    omar = sign_in("omar")
+    assert "Now, for all" in windows_of(text(omar, "/unknown/"))[0]
+    with wall.within(house.nordlicht.pk):
+        action = outages[0].action()
+        since = read_clock()
+        Demotion.objects.create(
+            tenant=house.nordlicht, connector="payments", workflow_id=outages[0].workflow_id,
+            run_id=outages[0].run_id, action=action, reason="It landed after it had been disproven.", since=since,
+        )  # fmt: skip
+    row = windows_of(text(omar, "/unknown/"))[0]
+    assert "Never: a bound was not kept" in row
+    assert "finding nothing proves nothing" in row
+    assert "Now, for all" not in row
+    factories.advance_clock(hours=1)
+    factories.register(house.agent, factories.billing_manifest(first_look_seconds=61))
+    factories.unknown_credit(house.agent)
+    factories.advance_clock(hours=1)
+    rows = windows_of(text(omar, "/unknown/"))
+    assert any("Now, for all" in one for one in rows), "a version registered since promises anew"
 
 
 def test_what_nobody_can_be_asked_about_is_settled_by_hand(house: House, sign_in: SignIn) -> None:
